@@ -1,0 +1,89 @@
+"""Builds every part from the settings: the only place where parts meet."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedstone import plugins
+from bedstone.errors import InvalidSetting
+from bedstone.settings import Settings
+from bedstone.toolkit import Toolset
+from bedstone.toolsets import BUILTIN_TOOLSETS
+
+if TYPE_CHECKING:  # commands that do not serve never import the SDK
+    from bedstone.server import BedstoneServer
+
+HIDDEN_TOOLSETS = ("conformance",)
+
+
+@dataclass(frozen=True)
+class App:
+    """The open product: its toolsets, and MCP servers made from them on demand."""
+
+    settings: Settings
+    toolsets: Mapping[str, Toolset]
+
+    def hub(self) -> "BedstoneServer":
+        """One server with every toolset; a single toolset asked for by name answers under its own."""
+        from bedstone.server import BedstoneServer
+
+        chosen = list(self.toolsets.values()) if self.settings.toolsets else []
+        alone = chosen[0] if len(chosen) == 1 else None
+        name = self.settings.name or (alone.server_name if alone else "bedstone")
+        return BedstoneServer(name, list(self.toolsets.values()))
+
+    def servers(self) -> dict[str, "BedstoneServer"]:
+        """The hub under "", and each toolset alone under its address, with hyphens and with underscores."""
+        from bedstone.server import BedstoneServer
+
+        servers = {"": self.hub()}
+        for label, toolset in self.toolsets.items():
+            server = BedstoneServer(toolset.server_name, [toolset])
+            servers |= {f"/{spelling}": server for spelling in (label.replace("_", "-"), label)}
+        return servers
+
+
+@asynccontextmanager
+async def open_app(settings: Settings) -> AsyncIterator[App]:
+    """Open every chosen toolset, and close them again."""
+    yield App(settings, {label: build_toolset(label, settings) for label in chosen_toolsets(settings)})
+
+
+def toolset_names() -> list[str]:
+    """The toolsets a user may choose."""
+    return [name for name in plugins.names("toolsets", BUILTIN_TOOLSETS) if name not in HIDDEN_TOOLSETS]
+
+
+def chosen_toolsets(settings: Settings) -> list[str]:
+    """The toolsets asked for, or all that are configured."""
+    if settings.toolsets is None:
+        configured = _configured(settings)
+        if not configured:
+            raise InvalidSetting(
+                "Nothing to serve yet. Give a text file with --kb-file FILE (or BEDSTONE_KB__FILE_PATH), "
+                "or choose toolsets with --toolsets."
+            )
+        return configured
+    names = list(dict.fromkeys(name.replace("-", "_") for name in settings.toolsets))
+    for name in names:
+        if name not in HIDDEN_TOOLSETS and name not in toolset_names():
+            raise InvalidSetting(plugins.unknown("--toolsets", name, toolset_names()))
+    return names
+
+
+def build_toolset(label: str, settings: Settings) -> Toolset:
+    """One toolset with its parts."""
+    factory = plugins.load("toolsets", label, BUILTIN_TOOLSETS)
+    match label:
+        case "kb":
+            kb = settings.kb
+            toolset = factory(kb.file_path, description=kb.description, reload=kb.reload, read_only=settings.read_only)
+        case _:
+            toolset = factory(read_only=settings.read_only)
+    assert isinstance(toolset, Toolset)
+    return toolset
+
+
+def _configured(settings: Settings) -> list[str]:
+    return ["kb"] if settings.kb.file_path else []

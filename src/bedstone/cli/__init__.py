@@ -1,0 +1,1 @@
+"""The `bedstone` command, one file per group of commands."""

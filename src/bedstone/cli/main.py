@@ -1,0 +1,64 @@
+"""The command group: each command is imported when it is used."""
+
+import sys
+from importlib import import_module
+
+import click
+
+from bedstone import __version__
+from bedstone.errors import BedstoneError
+
+COMMANDS = {
+    "serve": "bedstone.cli.serve:serve",
+    "tools": "bedstone.cli.tools:tools",
+    "kb": "bedstone.cli.kb:kb",
+    "settings": "bedstone.cli.settings:settings",
+    "doctor": "bedstone.cli.doctor:doctor",
+    "install": "bedstone.cli.install:install",
+}
+
+
+class Bedstone(click.Group):
+    """Finds commands by name, serves when none is given, and prints our errors as sentences."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every command, in the order a newcomer needs them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """`bedstone --toolsets kb`, and `bedstone` on a pipe, serve; `bedstone` on a terminal explains itself."""
+        if not args:
+            args = ["--help"] if sys.stdin.isatty() else ["serve"]
+        elif args[0].startswith("-") and args[0] not in ("--help", "-h", "--version"):
+            args = ["serve", *args]
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; an error a user can act on is one line, not a trace."""
+        try:
+            return super().invoke(ctx)
+        except BedstoneError as error:
+            raise click.ClickException(error.message) from error
+
+
+@click.group(cls=Bedstone, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="bedstone")
+def main() -> None:
+    """Solid ground for agents: one knowledge server over the Model Context Protocol.
+
+    Without a command it serves over standard input and output, as MCP clients expect.
+    """
+
+
+def serve_toolset(label: str) -> None:
+    """Serve one toolset alone, with the options of `bedstone serve`."""
+    main(["serve", "--toolsets", label, *sys.argv[1:]], prog_name=f"bedstone.mcp_servers.{label}.server")

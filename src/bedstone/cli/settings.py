@@ -1,0 +1,56 @@
+"""`bedstone settings`: every setting, its value and where it came from."""
+
+import json
+from typing import Any
+
+import click
+from pydantic import BaseModel, SecretStr
+
+from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, settings_options
+from bedstone.settings import Configuration, environment_name, setting_fields
+
+
+@click.command
+@settings_options(CONTENT_FLAGS | SERVER_FLAGS)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def settings(*, as_json: bool, **options: Any) -> None:
+    """Print every setting with its value and what set it: a flag, a variable, a file, or the default."""
+    rows = list(setting_rows(configuration(options)))
+    if as_json:
+        click.echo(json.dumps(rows, indent=2, default=str))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("setting", "value", "from", "meaning", box=None, pad_edge=False)
+    for row in rows:
+        style = "dim" if row["source"] == "default" else "bold"
+        shown = "-" if row["value"] is None else str(row["value"])
+        table.add_row(row["setting"], Text(shown, style=style), Text(row["source"], style=style), row["meaning"])
+    console = Console()
+    console.print(table)
+    console.print(f"\nIn the environment, kb.file_path is {environment_name('kb.file_path')}.", style="dim")
+
+
+def setting_rows(loaded: Configuration) -> list[dict[str, Any]]:
+    """One row per setting; secrets are masked."""
+    return [
+        {
+            "setting": key,
+            "value": _value(loaded, key),
+            "source": loaded.sources.get(key, "default"),
+            "meaning": info.description,
+        }
+        for key, info in setting_fields()
+    ]
+
+
+def _value(loaded: Configuration, key: str) -> Any:
+    node: Any = loaded.settings
+    for name in key.split("."):
+        assert isinstance(node, BaseModel)
+        node = getattr(node, name)
+    if key == "data_dir":
+        return loaded.settings.data_folder
+    return "********" if isinstance(node, SecretStr) else node

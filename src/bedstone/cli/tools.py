@@ -1,0 +1,118 @@
+"""`bedstone tools`: list tools, print a schema, call a tool, exactly as agents see them."""
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from bedstone.app import App
+from bedstone.cli.options import CONTENT_FLAGS, settings_options
+from bedstone.cli.running import with_app
+from bedstone.errors import InvalidInput, UnknownTool
+from bedstone.toolkit import Reply, Tool, Toolset
+
+
+@click.group
+def tools() -> None:
+    """List, inspect and call the tools that agents get."""
+
+
+@tools.command("list")
+@settings_options(CONTENT_FLAGS)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_tools(*, as_json: bool, **options: Any) -> None:
+    """List every tool of the configured toolsets."""
+
+    async def collect(app: App) -> list[tuple[str, Tool]]:
+        return [(label, tool) for label, toolset in app.toolsets.items() for tool in toolset.tools.values()]
+
+    found = with_app(options, collect)
+    if as_json:
+        rows = [{"toolset": label, "name": tool.name, "description": tool.description} for label, tool in found]
+        click.echo(json.dumps(rows, indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("tool", "toolset", "what it does", box=None, pad_edge=False)
+    for label, tool in found:
+        table.add_row(f"[bold]{tool.name}[/bold]", label, tool.description)
+    Console().print(table)
+
+
+@tools.command
+@click.argument("name")
+@settings_options(CONTENT_FLAGS)
+def show(name: str, **options: Any) -> None:
+    """Print a tool as JSON: description, input and output schema, annotations."""
+
+    async def describe(app: App) -> Tool:
+        return _find(name, app)[1]
+
+    tool = with_app(options, describe)
+    card = {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": tool.input_schema,
+        "outputSchema": tool.output_schema,
+        "readOnly": tool.read_only,
+        "destructive": tool.destructive,
+    }
+    click.echo(json.dumps({key: value for key, value in card.items() if value is not None}, indent=2))
+
+
+@tools.command
+@click.argument("name")
+@click.argument("arguments", nargs=-1, metavar="[NAME=VALUE]...")
+@settings_options(CONTENT_FLAGS)
+@click.option("--json", "json_arguments", metavar="OBJECT", help="All arguments as one JSON object.")
+def call(name: str, arguments: tuple[str, ...], json_arguments: str | None, **options: Any) -> None:
+    """Call a tool and print its answer; the exit code is 1 when the answer reports an error.
+
+    A VALUE is JSON where it can be (5, true, ["a"]), else text.
+    """
+    given = _object(json_arguments) | dict(_pair(argument) for argument in arguments)
+    call_and_print(name, given, options)
+
+
+def call_and_print(name: str, arguments: dict[str, Any], options: dict[str, Any]) -> None:
+    """Print a tool's answer as a person reads it, and leave with its verdict."""
+
+    async def answer(app: App) -> Reply:
+        toolset, _ = _find(name, app)
+        return await toolset.call(name, arguments)
+
+    reply = with_app(options, answer)
+    is_text = isinstance(reply.payload, str | tuple)
+    click.echo(reply.text if is_text else json.dumps(reply.payload, indent=2, ensure_ascii=False))
+    sys.exit(1 if reply.is_error else 0)
+
+
+def _find(name: str, app: App) -> tuple[Toolset, Tool]:
+    for toolset in app.toolsets.values():
+        if name in toolset.tools:
+            return toolset, toolset.tools[name]
+    names = ", ".join(tool for toolset in app.toolsets.values() for tool in toolset.tools)
+    raise UnknownTool(f"Unknown tool: {name}. Tools: {names}")
+
+
+def _object(text: str | None) -> dict[str, Any]:
+    try:
+        value = json.loads(text) if text else {}
+    except ValueError as error:
+        raise InvalidInput(f"--json is not valid JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise InvalidInput('--json must be a JSON object, such as \'{"query": "retries"}\'')
+    return value
+
+
+def _pair(argument: str) -> tuple[str, Any]:
+    name, separator, text = argument.partition("=")
+    if not separator:
+        raise InvalidInput(f"Write arguments as NAME=VALUE, not {argument!r}")
+    try:
+        return name, json.loads(text)
+    except ValueError:
+        return name, text

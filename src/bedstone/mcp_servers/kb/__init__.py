@@ -1,0 +1,1 @@
+"""The kb toolset as a server of its own."""

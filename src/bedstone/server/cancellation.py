@@ -1,0 +1,44 @@
+"""The contract's tools/cancel for background tasks, as request and as notification."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import mcp_types as wire
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from pydantic import Field
+
+from bedstone.errors import UnknownTask
+from bedstone.toolkit import Toolset
+
+Context = ServerRequestContext[Any, Any]
+
+
+class CancelRequestParams(wire.RequestParams):
+    task_id: str = Field(alias="taskId")
+
+
+class CancelNotificationParams(wire.NotificationParams):
+    task_id: str = Field(alias="taskId")
+
+
+def add_cancellation(server: Server[Any], toolsets: Sequence[Toolset]) -> None:
+    """Serve tools/cancel; cancelling a request by notifications/cancelled is the SDK's own."""
+
+    async def cancel(task_id: str) -> dict[str, Any]:
+        for toolset in toolsets:
+            try:
+                return {"taskId": task_id, "cancelled": await toolset.cancel_task(task_id)}
+            except UnknownTask:
+                continue
+        raise MCPError(wire.INVALID_PARAMS, f"Unknown task: {task_id}")
+
+    async def answer(_: Context, params: CancelRequestParams) -> dict[str, Any]:
+        return await cancel(params.task_id)
+
+    async def obey(_: Context, params: CancelNotificationParams) -> None:
+        await cancel(params.task_id)
+
+    server.add_request_handler("tools/cancel", CancelRequestParams, answer)
+    server.add_notification_handler("tools/cancel", CancelNotificationParams, obey)

@@ -1,0 +1,84 @@
+"""One MCP server from a list of toolsets."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import mcp_types as wire
+from mcp.server.caching import CacheHint
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+
+from bedstone import __version__
+from bedstone.server.cancellation import add_cancellation
+from bedstone.server.changes import ListChanges
+from bedstone.server.prompts import Prompts
+from bedstone.server.resources import Resources
+from bedstone.server.tools import Tools
+from bedstone.toolkit import Toolset
+
+logger = logging.getLogger(__name__)
+
+LISTS = CacheHint(ttl_ms=60_000)  # a client that does not listen for changes may be this much behind
+
+
+class BedstoneServer(Server[Any]):
+    """The SDK's low-level server, serving toolsets."""
+
+    def __init__(self, name: str, toolsets: Sequence[Toolset]) -> None:
+        tools, resources, prompts = Tools(toolsets), Resources(toolsets), Prompts(toolsets)
+        self._changes = ListChanges()
+        super().__init__(
+            name,
+            version=__version__,
+            title="Bedstone",
+            instructions="\n".join(toolset.instructions for toolset in toolsets if toolset.instructions) or None,
+            cache_hints={"tools/list": LISTS, "resources/list": LISTS, "prompts/list": LISTS},
+            get_tool_input_schema=tools.input_schema,
+            on_list_tools=tools.list,
+            on_call_tool=tools.call,
+            on_list_resources=resources.list,
+            on_list_resource_templates=resources.templates,
+            on_read_resource=resources.read,
+            on_list_prompts=prompts.list,
+            on_get_prompt=prompts.get,
+            on_completion=prompts.complete,
+            on_subscriptions_listen=self._changes.listen,
+        )
+        add_cancellation(self, toolsets)
+        self.middleware += [hide_internals, self._changes.remember]
+
+        async def tools_changed() -> None:
+            tools.refresh()
+            await self._changes.tools_changed()
+
+        for toolset in toolsets:
+            toolset.on_tools_changed(tools_changed)
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        """Announce that the list of tools may change, which the SDK does not by itself."""
+        options = notification_options or NotificationOptions(tools_changed=True)
+        return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+    def stop_listening(self) -> None:
+        """End the open listen streams in good order."""
+        self._changes.listen.close()
+
+
+async def hide_internals(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """Middleware: an exception's text stays in the log."""
+    try:
+        return await call_next(ctx)
+    except (MCPError, ValidationError):
+        raise
+    except Exception:
+        logger.exception("%s failed", ctx.method, extra={"action": "request_failed"})
+        raise MCPError(wire.INTERNAL_ERROR, "Internal error") from None

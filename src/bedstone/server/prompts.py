@@ -1,0 +1,64 @@
+"""prompts/list, prompts/get, completion/complete."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import mcp_types as wire
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+
+from bedstone.errors import InvalidInput, UnknownPrompt
+from bedstone.server.paging import page
+from bedstone.server.wire import content_block
+from bedstone.toolkit import Prompt, Toolset
+
+Context = ServerRequestContext[Any, Any]
+
+MOST_COMPLETIONS = 100  # the protocol's limit
+
+
+class Prompts:
+    """The prompts of several toolsets behind one list."""
+
+    def __init__(self, toolsets: Sequence[Toolset]) -> None:
+        self._toolsets = toolsets
+
+    async def list(self, _: Context, params: wire.PaginatedRequestParams | None) -> wire.ListPromptsResult:
+        """Answer prompts/list."""
+        everything = [prompt for toolset in self._toolsets for prompt in toolset.prompts()]
+        prompts, next_cursor = page(everything, params.cursor if params else None)
+        return wire.ListPromptsResult(prompts=[_listed(prompt) for prompt in prompts], next_cursor=next_cursor)
+
+    async def get(self, _: Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
+        """Answer prompts/get."""
+        for toolset in self._toolsets:
+            try:
+                messages = await toolset.get_prompt(params.name, params.arguments or {})
+            except UnknownPrompt:
+                continue
+            except InvalidInput as error:
+                raise MCPError(wire.INVALID_PARAMS, error.message) from None
+            return wire.GetPromptResult(
+                messages=[wire.PromptMessage(role=item.role, content=content_block(item.content)) for item in messages]
+            )
+        raise MCPError(wire.INVALID_PARAMS, f"Unknown prompt: {params.name}")
+
+    async def complete(self, _: Context, params: wire.CompleteRequestParams) -> wire.CompleteResult:
+        """Answer completion/complete."""
+        subject = params.ref.name if isinstance(params.ref, wire.PromptReference) else params.ref.uri
+        values = [
+            value
+            for toolset in self._toolsets
+            for value in await toolset.complete(subject, params.argument.name, params.argument.value)
+        ]
+        more = len(values) > MOST_COMPLETIONS
+        completion = wire.Completion(values=values[:MOST_COMPLETIONS], total=len(values), has_more=more)
+        return wire.CompleteResult(completion=completion)
+
+
+def _listed(prompt: Prompt) -> wire.Prompt:
+    arguments = [
+        wire.PromptArgument(name=item.name, description=item.description, required=item.required)
+        for item in prompt.arguments
+    ]
+    return wire.Prompt(name=prompt.name, title=prompt.title, description=prompt.description, arguments=arguments)

@@ -1,0 +1,75 @@
+"""resources/list, resources/templates/list, resources/read."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import mcp_types as wire
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import is_version_at_least
+
+from bedstone.errors import UnknownResource
+from bedstone.server.paging import page
+from bedstone.server.wire import resource_contents
+from bedstone.toolkit import Resource, ResourceTemplate, Toolset
+
+Context = ServerRequestContext[Any, Any]
+
+RESOURCE_NOT_FOUND = -32002  # until 2026-07-28, which says invalid params instead
+
+
+class Resources:
+    """The resources of several toolsets behind one list."""
+
+    def __init__(self, toolsets: Sequence[Toolset]) -> None:
+        self._toolsets = toolsets
+
+    async def list(self, _: Context, params: wire.PaginatedRequestParams | None) -> wire.ListResourcesResult:
+        """Answer resources/list."""
+        everything = [resource for toolset in self._toolsets for resource in toolset.resources()]
+        resources, next_cursor = page(everything, params.cursor if params else None)
+        return wire.ListResourcesResult(
+            resources=[_listed(resource) for resource in resources], next_cursor=next_cursor
+        )
+
+    async def templates(
+        self, _: Context, params: wire.PaginatedRequestParams | None
+    ) -> wire.ListResourceTemplatesResult:
+        """Answer resources/templates/list."""
+        everything = [template for toolset in self._toolsets for template in toolset.resource_templates()]
+        templates, next_cursor = page(everything, params.cursor if params else None)
+        return wire.ListResourceTemplatesResult(
+            resource_templates=[_template(template) for template in templates], next_cursor=next_cursor
+        )
+
+    async def read(self, context: Context, params: wire.ReadResourceRequestParams) -> wire.ReadResourceResult:
+        """Answer resources/read from the first toolset that knows the address."""
+        for toolset in self._toolsets:
+            try:
+                contents = await toolset.read_resource(params.uri)
+            except UnknownResource:
+                continue
+            return wire.ReadResourceResult(contents=[resource_contents(contents)])
+        modern = is_version_at_least(context.protocol_version, "2026-07-28")
+        code = wire.INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
+        raise MCPError(code, f"Resource not found: {params.uri}", {"uri": params.uri})
+
+
+def _listed(resource: Resource) -> wire.Resource:
+    return wire.Resource(
+        uri=resource.uri,
+        name=resource.name,
+        title=resource.title,
+        description=resource.description,
+        mime_type=resource.mime_type,
+    )
+
+
+def _template(template: ResourceTemplate) -> wire.ResourceTemplate:
+    return wire.ResourceTemplate(
+        uri_template=template.uri_template,
+        name=template.name,
+        title=template.title,
+        description=template.description,
+        mime_type=template.mime_type,
+    )

@@ -1,0 +1,87 @@
+"""tools/list and tools/call."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import mcp_types as wire
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+
+from bedstone.errors import InvalidSetting
+from bedstone.server.paging import page
+from bedstone.server.wire import content_block
+from bedstone.toolkit import Reply, Tool, Toolset
+
+Context = ServerRequestContext[Any, Any]
+
+
+class Tools:
+    """The tools of several toolsets behind one list."""
+
+    def __init__(self, toolsets: Sequence[Toolset]) -> None:
+        self._toolsets = toolsets
+        self._owners = self._find_owners()
+        self._definitions: list[wire.Tool] | None = None
+
+    def refresh(self) -> None:
+        """Forget the list: a toolset has another."""
+        self._owners = self._find_owners()
+        self._definitions = None
+
+    def input_schema(self, name: str) -> Mapping[str, Any] | None:
+        """A tool's input schema, for the check of request headers."""
+        owner = self._owners.get(name)
+        return owner.tools[name].input_schema if owner else None
+
+    async def list(self, _: Context, params: wire.PaginatedRequestParams | None) -> wire.ListToolsResult:
+        """Answer tools/list."""
+        if self._definitions is None:
+            self._definitions = [definition(tool) for owner in self._toolsets for tool in owner.tools.values()]
+        tools, next_cursor = page(self._definitions, params.cursor if params else None)
+        return wire.ListToolsResult(tools=list(tools), next_cursor=next_cursor)
+
+    async def call(self, context: Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
+        """Answer tools/call."""
+        owner = self._owners.get(params.name)
+        if owner is None:
+            raise MCPError(wire.INVALID_PARAMS, f"Unknown tool: {params.name}")
+        return result(await owner.call(params.name, params.arguments or {}, context.session.report_progress))
+
+    def _find_owners(self) -> dict[str, Toolset]:
+        owners: dict[str, Toolset] = {}
+        for toolset in self._toolsets:
+            for name in toolset.tools:
+                if name in owners:
+                    raise InvalidSetting(
+                        f"The toolsets {owners[name].label} and {toolset.label} both have a tool named {name}. "
+                        "Choose one of them with --toolsets."
+                    )
+                owners[name] = toolset
+        return owners
+
+
+def definition(tool: Tool) -> wire.Tool:
+    """A tool as agents see it in the list."""
+    return wire.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        annotations=wire.ToolAnnotations(
+            title=tool.title,
+            read_only_hint=tool.read_only,
+            destructive_hint=tool.destructive,
+            idempotent_hint=tool.idempotent,
+            open_world_hint=tool.open_world,
+        ),
+    )
+
+
+def result(reply: Reply) -> wire.CallToolResult:
+    """A reply as agents see it."""
+    return wire.CallToolResult(
+        content=[content_block(block) for block in reply.content],
+        structured_content=reply.structured_content,
+        is_error=reply.is_error,
+    )

@@ -1,0 +1,200 @@
+"""Every setting: its name, default and one line of help; and where each value came from."""
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import platformdirs
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+
+from bedstone.errors import InvalidSetting
+
+CONFIG_NAME = "bedstone.toml"
+DATA_NAME = ".bedstone"
+PREFIX = "BEDSTONE_"
+
+
+def _split(value: Any) -> Any:
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+Names = Annotated[list[str], BeforeValidator(_split)]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LogSettings(Section):
+    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least important line to log")
+    format: Literal["text", "json"] = Field("text", description="Log lines for people, or as JSON")
+
+
+class McpSettings(Section):
+    transport: Literal["stdio", "http", "sse", "ws", "all"] = Field(
+        "stdio", description="How clients connect; http serves every network transport, all adds stdio"
+    )
+    host: str = Field("127.0.0.1", description="Address to listen on; any but loopback needs a token")
+    port: int = Field(3000, description="Port to listen on", ge=1, le=65535)
+    token: SecretStr | None = Field(None, description="Bearer token every request must show; better in a file")
+    token_file: Path | None = Field(None, description="File that holds the bearer token")
+    allowed_hosts: Names = Field([], description="Further host names clients may use; * allows any")
+    json_response: bool = Field(
+        False, description="Answer handshake-era HTTP with plain JSON: carries large answers, but no progress"
+    )
+
+
+class KbSettings(Section):
+    file_path: Path | None = Field(None, description="Text file that the kb tools serve whole")
+    description: str = Field("Team knowledge base", description="What get_kb_info says the text is about")
+    reload: Literal["on-change", "never"] = Field("on-change", description="When to read the file again")
+
+
+class Settings(Section):
+    """The settings tree."""
+
+    toolsets: Names | None = Field(None, description="Toolsets to serve, by commas; all that are configured by default")
+    name: str | None = Field(None, description="Server name that clients see instead of the default one")
+    data_dir: Path | None = Field(None, description="Folder for everything the server keeps")
+    read_only: bool = Field(False, description="Refuse every call that would change something")
+    log: LogSettings = LogSettings()
+    mcp: McpSettings = McpSettings()
+    kb: KbSettings = KbSettings()
+
+    @property
+    def data_folder(self) -> Path:
+        """Where everything is kept: never the working folder of whoever starts us."""
+        return self.data_dir or Path(platformdirs.user_data_dir("bedstone", appauthor=False))
+
+    @property
+    def access_token(self) -> str | None:
+        """The token, given directly or in its file."""
+        if self.mcp.token:
+            return self.mcp.token.get_secret_value()
+        if self.mcp.token_file is None:
+            return None
+        try:
+            token = self.mcp.token_file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidSetting(f"Cannot read the token file {self.mcp.token_file}: {error}") from error
+        if not token:
+            raise InvalidSetting(f"The token file {self.mcp.token_file} is empty.")
+        return token
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The settings in force, and for each that was set, what set it."""
+
+    settings: Settings
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """Values by dotted key from one place; `folder` is what its relative paths start from."""
+
+    values: Mapping[str, Any]
+    sources: Mapping[str, str]
+    folder: Path
+
+
+def load_settings(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    config: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Configuration:
+    """Settings from flags, environment, a local and a user's configuration file, in this order of strength."""
+    environ = os.environ if environ is None else environ
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for layer in reversed(list(_layers(flags or {}, config or _path(environ.get(f"{PREFIX}CONFIG")), environ))):
+        for key, value in layer.values.items():
+            values[key] = layer.folder / Path(value).expanduser() if _is_path(key, value) else value
+            sources[key] = layer.sources[key]
+    try:
+        return Configuration(Settings.model_validate(_nested(values)), sources)
+    except ValidationError as error:
+        raise InvalidSetting(_explain(error, sources)) from None
+
+
+def setting_fields(section: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Every setting by its dotted key."""
+    for name, info in section.model_fields.items():
+        if isinstance(info.annotation, type) and issubclass(info.annotation, Section):
+            yield from setting_fields(info.annotation, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", info
+
+
+def environment_name(key: str) -> str:
+    """The environment variable of a setting."""
+    return PREFIX + key.replace(".", "__").upper()
+
+
+def _layers(flags: Mapping[str, Any], config: Path | None, environ: Mapping[str, str]) -> Iterator[_Layer]:
+    here = Path.cwd()
+    yield _Layer(flags, dict.fromkeys(flags, "flag"), here)
+    variables = {key: environment_name(key) for key, _ in setting_fields() if environment_name(key) in environ}
+    yield _Layer({key: environ[name] for key, name in variables.items()}, variables, here)
+    local = config or here / CONFIG_NAME
+    if config or local.is_file():
+        yield _file_layer(local.resolve())
+    user = Path(platformdirs.user_config_dir("bedstone", appauthor=False)) / CONFIG_NAME
+    if user.is_file():
+        yield _file_layer(user)
+
+
+def _file_layer(path: Path) -> _Layer:
+    try:
+        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidSetting(f"Cannot read the configuration file {path}: {error}") from error
+    values = {"data_dir": DATA_NAME} | dict(_flat(tree))
+    return _Layer(values, dict.fromkeys(values, str(path)), path.parent)
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for key, value in values.items():
+        *sections, name = key.split(".")
+        node = tree
+        for section in sections:
+            node = node.setdefault(section, {})
+        node[name] = value
+    return tree
+
+
+def _is_path(key: str, value: Any) -> bool:
+    info = dict(setting_fields()).get(key)
+    return info is not None and info.annotation == (Path | None) and isinstance(value, str | Path)
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None
+
+
+def _explain(error: ValidationError, sources: Mapping[str, str]) -> str:
+    problem = error.errors(include_url=False, include_input=False)[0]
+    known = [key for key, _ in setting_fields()]
+    key = ".".join(str(part) for part in problem["loc"])
+    source = next((sources[name] for name in (key, key.rpartition(".")[0]) if name in sources), "the settings")
+    if problem["type"] == "extra_forbidden":
+        near = get_close_matches(key, known, n=1)
+        guess = f" Did you mean {near[0]}?" if near else " `bedstone settings` lists all of them."
+        return f"Unknown setting {key} (from {source}).{guess}"
+    return f"Invalid value for {key} (from {source}): {problem['msg']}"

@@ -1,0 +1,31 @@
+"""What a tool, a resource and a prompt are, without a word about how they travel."""
+
+from bedstone.toolkit.content import Audio, Content, Embedded, Image, Text
+from bedstone.toolkit.models import Arguments, NoArguments, Result
+from bedstone.toolkit.prompt import Prompt, PromptArgument, PromptMessage
+from bedstone.toolkit.reply import Reply
+from bedstone.toolkit.resource import Resource, ResourceContents, ResourceTemplate
+from bedstone.toolkit.tool import Progress, Tool, tool
+from bedstone.toolkit.toolset import Toolset
+
+__all__ = [
+    "Arguments",
+    "Audio",
+    "Content",
+    "Embedded",
+    "Image",
+    "NoArguments",
+    "Progress",
+    "Prompt",
+    "PromptArgument",
+    "PromptMessage",
+    "Reply",
+    "Resource",
+    "ResourceContents",
+    "ResourceTemplate",
+    "Result",
+    "Text",
+    "Tool",
+    "Toolset",
+    "tool",
+]

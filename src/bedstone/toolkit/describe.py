@@ -1,0 +1,53 @@
+"""A toolset as a page of documentation."""
+
+import json
+from collections.abc import Iterable
+
+from bedstone.toolkit.tool import Tool
+from bedstone.toolkit.toolset import Toolset
+
+
+def page(toolset: Toolset) -> str:
+    """Markdown for people: every tool with its arguments and the shape of its answer."""
+    head = f"# {toolset.title}\n\nToolset `{toolset.label}`, alone at `/{toolset.label.replace('_', '-')}/mcp`."
+    return "\n\n".join([head, *(_section(tool) for tool in toolset.tools.values())]) + "\n"
+
+
+def behaviour(tool: Tool) -> str:
+    """A tool's annotations in words."""
+    words = ["reads only" if tool.read_only else "changes data"]
+    words += ["may destroy"] if tool.destructive else []
+    words += ["safe to repeat"] if tool.idempotent else []
+    words += ["asks other systems"] if tool.open_world else []
+    return ", ".join(words)
+
+
+def _section(tool: Tool) -> str:
+    parts = [f"## `{tool.name}`", tool.description, f"{behaviour(tool).capitalize()}.", *_arguments(tool)]
+    if tool.output_schema:
+        parts += ["Answer:", f"```json\n{json.dumps(tool.output_schema, indent=2)}\n```"]
+    return "\n\n".join(parts)
+
+
+def _arguments(tool: Tool) -> Iterable[str]:
+    properties = tool.input_schema["properties"]
+    if not properties:
+        return ["Takes no arguments."]
+    required = tool.input_schema.get("required", [])
+    rows = [
+        f"| `{name}` | {_type(schema)} | {'yes' if name in required else 'no'} | {_default(schema)} "
+        f"| {schema.get('description', '')} |"
+        for name, schema in properties.items()
+    ]
+    return ["\n".join(["| argument | type | required | default | meaning |", "|---|---|---|---|---|", *rows])]
+
+
+def _type(schema: dict[str, object]) -> str:
+    options = schema.get("enum")
+    if isinstance(options, list):
+        return " or ".join(f"`{option}`" for option in options)
+    return str(schema.get("type", "any"))
+
+
+def _default(schema: dict[str, object]) -> str:
+    return f"`{json.dumps(schema['default'])}`" if "default" in schema else ""

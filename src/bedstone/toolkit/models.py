@@ -1,0 +1,86 @@
+"""Base models: what a tool takes and what it answers."""
+
+from functools import cache
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, ValidationError, model_serializer
+from pydantic_core import ErrorDetails, to_json
+
+from bedstone.errors import InvalidInput, MissingArgument, UnknownArgument
+
+
+class Arguments(BaseModel):
+    """A tool's arguments, by their names on the wire only.
+
+    Unknown arguments are refused; the schema says so (`additionalProperties: false`) only where `closed` is set,
+    because most contracts print it open. `null` for an optional argument means it was left out.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_alias=True, validate_by_name=False)
+
+    closed: ClassVar[bool] = False
+
+    @classmethod
+    def parse(cls, arguments: dict[str, Any]) -> Self:
+        """Validate strictly, as JSON Schema would: a string is no number."""
+        optional = _optional_names(cls)
+        given = {name: value for name, value in arguments.items() if value is not None or name not in optional}
+        try:
+            return cls.model_validate_json(to_json(given), strict=True)
+        except ValidationError as error:
+            raise cls._explain(error.errors(include_url=False)) from None
+
+    @classmethod
+    def _explain(cls, problems: list[ErrorDetails]) -> InvalidInput:
+        problems.sort(key=lambda problem: problem["type"] != "missing")
+        problem = problems[0]
+        parameter = ".".join(str(part) for part in problem["loc"])
+        match problem["type"]:
+            case "missing":
+                return MissingArgument(f"Missing required parameter: {parameter}", parameter=parameter)
+            case "extra_forbidden":
+                known = ", ".join(_names(cls)) or "none"
+                return UnknownArgument(f"Unknown parameter: {parameter}. Parameters: {known}", parameter=parameter)
+            case _:
+                return InvalidInput(f"Invalid value for {parameter}: {problem['msg']}", parameter=parameter)
+
+
+class NoArguments(Arguments):
+    """For tools that take nothing."""
+
+
+class Result(BaseModel):
+    """A tool's answer, by its names on the wire.
+
+    A field declared `X | None = None` is left out while it is None; one declared `X | None` without a default is
+    always there, as null if need be.
+    """
+
+    model_config = ConfigDict(frozen=True, validate_by_alias=True, validate_by_name=True, serialize_by_alias=True)
+
+    @model_serializer(mode="wrap")
+    def _leave_out_absent(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = serialize(self)
+        for name, wire_name in _absent_when_none(type(self)):
+            if getattr(self, name) is None:
+                fields.pop(wire_name, None)
+        return fields
+
+
+@cache
+def _names(model: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(field.alias or name for name, field in model.model_fields.items())
+
+
+@cache
+def _optional_names(model: type[BaseModel]) -> frozenset[str]:
+    return frozenset(field.alias or name for name, field in model.model_fields.items() if not field.is_required())
+
+
+@cache
+def _absent_when_none(model: type[BaseModel]) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (name, field.serialization_alias or name)
+        for name, field in model.model_fields.items()
+        if not field.is_required() and field.default is None
+    )

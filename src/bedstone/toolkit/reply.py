@@ -1,0 +1,58 @@
+"""What a tool call gives back, before any protocol wraps it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from bedstone.toolkit.content import Content, Text
+from bedstone.toolkit.models import Result
+
+# Text and structured content together double a payload; above this size only the text travels.
+STRUCTURED_LIMIT = 1_000_000
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A payload (JSON, plain text or content blocks) and whether it reports a failure.
+
+    `structured` is the JSON object beside the text; a bare array has none unless it is given.
+    """
+
+    payload: dict[str, Any] | list[Any] | str | tuple[Content, ...]
+    is_error: bool = False
+    structured: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, result: "Result | str | Sequence[Content] | Reply") -> "Reply":
+        """Wrap whatever a tool's method returned."""
+        match result:
+            case Reply():
+                return result
+            case Result():
+                payload = result.model_dump(mode="json")
+                return cls(payload, structured=payload)
+            case str():
+                return cls(result)
+            case _:
+                return cls(tuple(result))
+
+    @cached_property
+    def text(self) -> str:
+        """The payload as an agent reads it."""
+        if isinstance(self.payload, str):
+            return self.payload
+        if isinstance(self.payload, tuple):
+            return "\n".join(block.text for block in self.payload if isinstance(block, Text))
+        return json.dumps(self.payload, ensure_ascii=False, separators=(",", ":"))
+
+    @property
+    def content(self) -> tuple[Content, ...]:
+        """The payload as content blocks."""
+        return self.payload if isinstance(self.payload, tuple) else (Text(self.text),)
+
+    @property
+    def structured_content(self) -> dict[str, Any] | None:
+        """The JSON object beside the text: never on errors, never for large payloads."""
+        return None if self.is_error or len(self.text) > STRUCTURED_LIMIT else self.structured

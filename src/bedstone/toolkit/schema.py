@@ -1,0 +1,74 @@
+"""Models to the JSON Schema that agents read: no generated titles, no references, optional printed plainly."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from bedstone.toolkit.models import Arguments
+
+Schema = dict[str, Any]
+
+
+def input_schema(model: type[Arguments]) -> Schema:
+    """What a tool takes."""
+    schema = _plain(model)
+    schema.pop("description", None)  # the docstring of the model; the tool has a description of its own
+    schema.setdefault("properties", {})
+    if not model.closed:
+        schema.pop("additionalProperties", None)
+    return schema
+
+
+def output_schema(models: Sequence[type[BaseModel]]) -> Schema | None:
+    """What a tool answers when it succeeds; alternatives stand under `anyOf` of one object."""
+    shapes = [_plain(model) for model in models]
+    match shapes:
+        case []:
+            return None
+        case [shape]:
+            return shape
+        case _:
+            return {"type": "object", "anyOf": shapes}
+
+
+def _plain(model: type[BaseModel]) -> Schema:
+    schema = model.model_json_schema(by_alias=True)
+    definitions = schema.pop("$defs", {})
+    plain = _rewrite(schema, definitions)
+    assert isinstance(plain, dict)
+    return plain
+
+
+def _rewrite(node: Any, definitions: Schema) -> Any:
+    match node:
+        case {"$ref": reference, **rest}:
+            return _rewrite(definitions[reference.rpartition("/")[2]] | rest, definitions)
+        case dict():
+            return _schema_node(node, definitions)
+        case list():
+            return [_rewrite(item, definitions) for item in node]
+        case _:
+            return node
+
+
+def _schema_node(node: Schema, definitions: Schema) -> Schema:
+    plain = {key: _rewrite(value, definitions) for key, value in node.items() if key not in ("title", "properties")}
+    if "properties" in node:
+        plain["properties"] = {name: _rewrite(value, definitions) for name, value in node["properties"].items()}
+    return _without_null(plain)
+
+
+def _without_null(node: Schema) -> Schema:
+    """`X | None = None` prints as X; `X | None` without a default as a type that may be null."""
+    options = node.get("anyOf")
+    if not options or {"type": "null"} not in options:
+        return node
+    others = [option for option in options if option != {"type": "null"}]
+    rest = {key: value for key, value in node.items() if key != "anyOf"}
+    if "default" in rest and rest["default"] is None:
+        del rest["default"]
+        return {**rest, **(others[0] if len(others) == 1 else {"anyOf": others})}
+    if len(others) == 1 and isinstance(others[0].get("type"), str) and "enum" not in others[0]:
+        return {**rest, **others[0], "type": [others[0]["type"], "null"]}
+    return node

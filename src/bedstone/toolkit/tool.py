@@ -1,0 +1,106 @@
+"""A tool, declared once: name, description, argument model, result models, method."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cached_property
+from inspect import signature
+from types import UnionType
+from typing import Any, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from bedstone.toolkit.models import Arguments, Result
+from bedstone.toolkit.schema import Schema, input_schema, output_schema
+
+Method = TypeVar("Method", bound=Callable[..., Awaitable[Any]])
+
+
+class Progress(Protocol):
+    """Reports how far a call has come; does nothing when nobody asked."""
+
+    async def __call__(self, done: float, total: float | None = None, message: str | None = None, /) -> None: ...
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool of a toolset, ready to be listed and called.
+
+    `method` takes the arguments and, if it has a second parameter, a `Progress`. A toolset that learns a tool's
+    schema only at start replaces `arguments` (`dataclasses.replace`).
+    """
+
+    name: str
+    title: str
+    description: str
+    method: Callable[..., Awaitable[Any]]
+    arguments: type[Arguments]
+    results: tuple[type[Result], ...] = ()
+    takes_progress: bool = False
+    read_only: bool = True
+    destructive: bool = False
+    idempotent: bool = True
+    open_world: bool = False
+
+    @cached_property
+    def input_schema(self) -> Schema:
+        return input_schema(self.arguments)
+
+    @cached_property
+    def output_schema(self) -> Schema | None:
+        return output_schema(self.results)
+
+    async def run(self, arguments: dict[str, Any], progress: Progress) -> Any:
+        """Validate and call."""
+        parsed = self.arguments.parse(arguments)
+        return await (self.method(parsed, progress) if self.takes_progress else self.method(parsed))
+
+
+@dataclass(frozen=True)
+class _Declaration:
+    name: str
+    description: str
+    title: str
+    large: bool
+    hints: dict[str, bool]
+
+
+def tool(name: str, description: str, *, title: str, large: bool = False, **hints: bool) -> Callable[[Method], Method]:
+    """Declare a method as a tool.
+
+    `large` tools publish no output schema, so that a big answer may travel as text alone. `hints` are `read_only`
+    (True), `destructive` (False), `idempotent` (True) and `open_world` (False).
+    """
+
+    def declare(method: Method) -> Method:
+        method.__bedstone_tool__ = _Declaration(name, description, title, large, hints)  # type: ignore[attr-defined]
+        return method
+
+    return declare
+
+
+def declared_tools(owner: object) -> list[Tool]:
+    """The tools an object's methods declare, base classes first, in the order they are written."""
+    declarations: dict[str, _Declaration] = {}
+    for cls in reversed(type(owner).__mro__):
+        for attribute, value in vars(cls).items():
+            if isinstance(declaration := getattr(value, "__bedstone_tool__", None), _Declaration):
+                declarations[attribute] = declaration
+    return [_bind(getattr(owner, attribute), declaration) for attribute, declaration in declarations.items()]
+
+
+def _bind(method: Callable[..., Awaitable[Any]], declaration: _Declaration) -> Tool:
+    types = get_type_hints(method)
+    parameters = list(signature(method).parameters)
+    return Tool(
+        name=declaration.name,
+        title=declaration.title,
+        description=declaration.description,
+        method=method,
+        arguments=types[parameters[0]],
+        results=() if declaration.large else _result_models(types.get("return")),
+        takes_progress=len(parameters) > 1,
+        **declaration.hints,
+    )
+
+
+def _result_models(annotation: Any) -> tuple[type[Result], ...]:
+    options = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    return tuple(option for option in options if isinstance(option, type) and issubclass(option, Result))

@@ -1,0 +1,93 @@
+"""A toolset: tools, resources and prompts of one contract, and the shape of its errors."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+from bedstone.errors import BedstoneError, ReadOnly, UnknownPrompt, UnknownResource, UnknownTask, UnknownTool
+from bedstone.toolkit.prompt import Prompt, PromptMessage
+from bedstone.toolkit.reply import Reply
+from bedstone.toolkit.resource import Resource, ResourceContents, ResourceTemplate
+from bedstone.toolkit.tool import Progress, Tool, declared_tools
+
+ChangeListener = Callable[[], Awaitable[None]]
+
+
+async def silent(done: float, total: float | None = None, message: str | None = None, /) -> None:
+    """The progress of a call nobody watches."""
+
+
+class Toolset:
+    """Base of every toolset; a contract overrides what it offers beyond tools.
+
+    `label` is the id on the command line and, with hyphens, the address. `server_name` is what clients see when the
+    toolset is served alone.
+    """
+
+    label: ClassVar[str]
+    title: ClassVar[str]
+    server_name: str
+    instructions: str | None = None
+
+    def __init__(self, *, read_only: bool = False) -> None:
+        self._read_only = read_only
+        self._listeners: list[ChangeListener] = []
+
+    @cached_property
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools by name, in the order agents see them."""
+        return {tool.name: tool for tool in declared_tools(self)}
+
+    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress = silent) -> Reply:
+        """Call a tool; whatever it can explain comes back as a reply in the contract's shape."""
+        tool = self.tools.get(name)
+        if tool is None:
+            raise UnknownTool(f"Unknown tool: {name}")
+        try:
+            if self._read_only and not tool.read_only:
+                raise ReadOnly(f"This server is read-only; {name} would change something.")
+            return Reply.of(await tool.run(dict(arguments), progress))
+        except BedstoneError as error:
+            return self.render_error(error)
+
+    def render_error(self, error: BedstoneError) -> Reply:
+        """Turn an error into the contract's shape."""
+        return Reply({"error": error.code, "message": error.message, **error.details}, is_error=True)
+
+    def resources(self) -> Sequence[Resource]:
+        """What `resources/list` pages through."""
+        return ()
+
+    def resource_templates(self) -> Sequence[ResourceTemplate]:
+        """What `resources/templates/list` shows."""
+        return ()
+
+    async def read_resource(self, uri: str) -> ResourceContents:
+        """The contents behind an address."""
+        raise UnknownResource(f"Resource not found: {uri}", uri=uri)
+
+    def prompts(self) -> Sequence[Prompt]:
+        """What `prompts/list` pages through."""
+        return ()
+
+    async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> Sequence[PromptMessage]:
+        """A prompt's messages, filled in."""
+        raise UnknownPrompt(f"Unknown prompt: {name}")
+
+    async def complete(self, subject: str, argument: str, value: str) -> Sequence[str]:
+        """Possible values for an argument of a prompt (by name) or of a resource template (by address)."""
+        return ()
+
+    async def cancel_task(self, task_id: str) -> bool:
+        """Cancel background work; False when it had already ended."""
+        raise UnknownTask(f"Unknown task: {task_id}", task_id=task_id)
+
+    def on_tools_changed(self, listener: ChangeListener) -> None:
+        """Be told when the list of tools, or a schema in it, is another."""
+        self._listeners.append(listener)
+
+    async def tools_changed(self) -> None:
+        """Tell everybody that the list of tools changed."""
+        vars(self).pop("tools", None)
+        for listener in self._listeners:
+            await listener()

@@ -1,0 +1,1 @@
+"""One text file, served whole: get_kb_info and get_kb_content."""

@@ -1,0 +1,92 @@
+"""The knowledge base file in memory, read again when it changes on disk."""
+
+import logging
+import os
+import stat
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from bedstone.errors import Unavailable
+
+logger = logging.getLogger(__name__)
+
+Reload = Literal["on-change", "never"]
+
+
+class KbUnreadable(Unavailable):
+    """The text cannot be served; the message says why."""
+
+    code = "kb_unreadable"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The file at one moment: its text, or the problem that prevents reading it."""
+
+    text: str = ""
+    size_bytes: int = 0
+    modified: datetime | None = None
+    problem: str | None = None
+    version: tuple[int, int, int] | None = None
+
+
+class TextFile:
+    """Serves the newest readable state of one file without reading it twice."""
+
+    def __init__(self, path: Path | None, *, reload: Reload = "on-change") -> None:
+        self._path = path
+        self._reload = reload
+        self._snapshot: Snapshot | None = None
+
+    def load(self) -> Snapshot:
+        """The current state; blocks for one `stat`, and for a read when the file is another than before."""
+        if self._snapshot is not None and (self._reload == "never" or self._is_current(self._snapshot)):
+            return self._snapshot
+        self._snapshot = _read(self._path)
+        self._log(self._snapshot)
+        return self._snapshot
+
+    def _is_current(self, snapshot: Snapshot) -> bool:
+        # A file that could not be read is tried again: the reason may have been a passing one.
+        return snapshot.problem is None and snapshot.version == _version(self._path)
+
+    def _log(self, snapshot: Snapshot) -> None:
+        if snapshot.problem:
+            logger.warning("kb: %s (%s)", snapshot.problem, self._path, extra={"action": "kb_unavailable"})
+        else:
+            logger.info("kb: loaded %s, %d bytes", self._path, snapshot.size_bytes, extra={"action": "kb_loaded"})
+
+
+def _version(path: Path | None) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat() if path else None
+    except OSError:
+        return None
+    return (found.st_mtime_ns, found.st_size, found.st_ino) if found else None
+
+
+def _read(path: Path | None) -> Snapshot:
+    if path is None:
+        return Snapshot(problem="No knowledge base file is configured. Set it with --kb-file.")
+    modified = None
+    try:
+        # Without O_NONBLOCK, opening a named pipe waits for a writer for ever.
+        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+            found = os.fstat(file.fileno())
+            modified = datetime.fromtimestamp(found.st_mtime, UTC)
+            if not stat.S_ISREG(found.st_mode):
+                return Snapshot(problem=f"The knowledge base is not a file: {path.name}", modified=modified)
+            content = file.read()
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        problem = f"The knowledge base file is not valid UTF-8 (byte {error.start}): {path.name}"
+        return Snapshot(problem=problem, modified=modified)
+    except FileNotFoundError:
+        return Snapshot(problem=f"The knowledge base file does not exist: {path.name}")
+    except OSError as error:
+        problem = f"The knowledge base file cannot be read ({error.strerror or 'I/O error'}): {path.name}"
+        return Snapshot(problem=problem, modified=modified)
+    version = (found.st_mtime_ns, found.st_size, found.st_ino)
+    return Snapshot(text=text, size_bytes=len(content), modified=modified, version=version)

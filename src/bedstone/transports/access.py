@@ -1,0 +1,120 @@
+"""One guard in front of every route: Host, Origin, bearer token, size of the body."""
+
+import hmac
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from socket import gethostname
+from urllib.parse import urlsplit
+
+import mcp_types as wire
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from bedstone.errors import InvalidSetting
+from bedstone.transports.jsonrpc import failure
+
+logger = logging.getLogger(__name__)
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+OPEN_PATHS = ("/healthz", "/readyz", "/.well-known/oauth-protected-resource")
+ANY_HOST = "*"
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may come in: the host names we answer to, and the token everybody must show."""
+
+    hosts: Collection[str]
+    token: str | None = None
+
+    @classmethod
+    def for_address(cls, host: str, *, allowed_hosts: Sequence[str] = (), token: str | None = None) -> "Access":
+        """The rules for a server bound to `host`; a server that others can reach must have a token."""
+        if not is_loopback(host) and not token:
+            raise InvalidSetting(
+                f"Refusing to listen on {host} without a token: everybody who reaches it could read what it knows. "
+                "Give one with --token-file or BEDSTONE_MCP__TOKEN, or listen on 127.0.0.1."
+            )
+        names = {*LOOPBACK, host.lower(), *(name.lower() for name in allowed_hosts)}
+        return cls(frozenset(names if is_loopback(host) else {*names, gethostname().lower()}), token)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    status: int
+    message: str
+
+
+class Guard:
+    """ASGI middleware around the whole application, WebSocket included."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = None if scope["type"] == "lifespan" else self._refusal(scope)
+        if refusal is None:
+            await self._app(scope, receive, send)
+            return
+        logger.warning("Refused %s: %s", scope["path"], refusal.message, extra={"action": "request_refused"})
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008, "reason": refusal.message})  # becomes HTTP 403
+        else:
+            await _respond(refusal)(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> Refusal | None:
+        headers = Headers(scope=scope)
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if not self._is_ours(host):
+            return Refusal(421, f"Host not allowed: {host!r}. Add it to the setting mcp.allowed_hosts.")
+        if origin is not None and not self._is_our_origin(origin):
+            return Refusal(403, f"Origin not allowed: {origin!r}. Add its host to the setting mcp.allowed_hosts.")
+        if self._access.token and not scope["path"].startswith(OPEN_PATHS):
+            return self._check_token(headers.get("authorization", ""), self._access.token)
+        return None
+
+    def _is_ours(self, authority: str) -> bool:
+        return ANY_HOST in self._access.hosts or _host_name(authority) in self._access.hosts
+
+    def _is_our_origin(self, origin: str) -> bool:
+        scheme, separator, authority = origin.partition("://")
+        return bool(separator) and scheme in ("http", "https") and self._is_ours(authority)
+
+    @staticmethod
+    def _check_token(authorization: str, token: str) -> Refusal | None:
+        scheme, _, given = authorization.partition(" ")
+        right = hmac.compare_digest(given.strip().encode(), token.encode())
+        if right and scheme.lower() == "bearer":
+            return None
+        return Refusal(401, "A valid token is needed: send Authorization: Bearer <token>.")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _host_name(authority: str) -> str | None:
+    """The host of `host:port`, without guessing: anything odd is nobody's host."""
+    try:
+        parts = urlsplit(f"//{authority}")
+        _ = parts.port
+    except ValueError:
+        return None
+    plain = parts.netloc == authority and not parts.username and not parts.password
+    return parts.hostname if plain else None
+
+
+def _respond(refusal: Refusal) -> JSONResponse:
+    error = wire.ErrorData(code=wire.INVALID_REQUEST, message=refusal.message)
+    headers = {"WWW-Authenticate": 'Bearer realm="bedstone"'} if refusal.status == 401 else None  # noqa: PLR2004
+    return JSONResponse(failure(None, error), refusal.status, headers)

@@ -1,0 +1,139 @@
+"""One JSON-RPC request in, one JSON answer out: POST /mcp/<method>, and a bare POST /mcp without a handshake."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import mcp_types as wire
+from mcp.server.connection import Connection
+from mcp.server.lowlevel import Server
+from mcp.server.runner import ServerRunner, serve_one
+from mcp.shared.dispatcher import CallOptions
+from mcp.shared.exceptions import MCPError, NoBackChannelError
+from mcp.shared.inbound import ERROR_CODE_HTTP_STATUS
+from mcp.shared.transport_context import TransportContext
+from pydantic import ValidationError
+from pydantic_core import from_json
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from bedstone.server.resources import RESOURCE_NOT_FOUND
+from bedstone.transports.jsonrpc import Malformed, failure
+
+VERSION = "2025-06-18"  # what the contracts print
+INITIALIZE = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "plain-http", "version": "0"}}
+HTTP_STATUS = {**ERROR_CODE_HTTP_STATUS, RESOURCE_NOT_FOUND: 404, wire.INTERNAL_ERROR: 500}
+
+
+class PlainEndpoint:
+    """Answers single requests with the server's own handlers and middleware, without a session."""
+
+    def __init__(self, server: Server[Any]) -> None:
+        self._server = server
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        method = request.path_params.get("method")
+        body = await request.body()
+        try:
+            _check_media_type(request, body)
+            message = _parse(body, method)
+        except Malformed as malformed:
+            await _json(failure(None, malformed.error))(scope, receive, send)
+            return
+        response: Response | None = None
+
+        async def hang_up_with_the_client() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            tasks.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(hang_up_with_the_client)
+            response = await self._answer(message)
+            tasks.cancel_scope.cancel()
+        if response is not None:
+            await response(scope, receive, send)
+
+    async def _answer(self, message: Mapping[str, Any]) -> Response:
+        method = message["method"]
+        # Absent and null mean the same here: contracts print "cursor": null.
+        params = {key: value for key, value in (message.get("params") or {}).items() if value is not None}
+        connection = Connection.from_envelope(VERSION, None, None)
+        if "id" not in message:
+            await ServerRunner(self._server, connection, {}).on_notify(OneExchange(None), method, params)
+            return Response(status_code=202)
+        request_id = message["id"]
+        exchange = OneExchange(request_id)
+        if method == "initialize":
+            params = INITIALIZE | params
+        try:
+            result = await serve_one(self._server, exchange, method, params, connection=connection, lifespan_state={})
+        except MCPError as error:
+            return _json(failure(request_id, error.error))
+        except ValidationError:
+            error_data = wire.ErrorData(code=wire.INVALID_PARAMS, message=f"Invalid params for {method}")
+            return _json(failure(request_id, error_data))
+        if method == "resources/list":
+            result = {"nextCursor": None} | result
+        return _json({"jsonrpc": "2.0", "id": request_id, "result": result})
+
+
+class OneExchange:
+    """A dispatch context with no way back to the client."""
+
+    transport = TransportContext(kind="plain-http", can_send_request=False)
+    can_send_request = False
+    message_metadata = None
+
+    def __init__(self, request_id: wire.RequestId | None) -> None:
+        self.request_id = request_id
+        self.cancel_requested = anyio.Event()
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        raise NoBackChannelError(method)
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
+        """There is nobody to tell."""
+
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """There is nobody to tell."""
+
+
+def _check_media_type(request: Request, body: bytes) -> None:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if body and media_type != "application/json":
+        raise Malformed(wire.INVALID_REQUEST, "Invalid Request: send Content-Type: application/json")
+
+
+def _parse(body: bytes, method: str | None) -> dict[str, Any]:
+    """The message; on POST /mcp/<method> the path supplies a missing method, and an empty body asks plainly."""
+    if method is not None and not body:
+        return {"id": None, "method": method}
+    try:
+        message = from_json(body)
+    except ValueError:
+        raise Malformed(wire.PARSE_ERROR, "Parse error: the body is not valid JSON") from None
+    if isinstance(message, list):
+        raise Malformed(wire.INVALID_REQUEST, "Invalid Request: batches are not supported; send one message at a time")
+    if not isinstance(message, dict):
+        raise Malformed(wire.INVALID_REQUEST, "Invalid Request: the message is not an object")
+    named = message.get("method", method)
+    if not isinstance(named, str) or not isinstance(message.get("params") or {}, dict):
+        raise Malformed(wire.INVALID_REQUEST, "Invalid Request: method must be a string and params an object")
+    if isinstance(message.get("id"), (dict, list, bool, float)):
+        raise Malformed(wire.INVALID_REQUEST, "Invalid Request: id must be a string or an integer")
+    if method is not None and named != method:
+        raise Malformed(wire.INVALID_REQUEST, f"Invalid Request: the path says {method}, the body says {named}")
+    return message | {"method": named}
+
+
+def _json(message: dict[str, Any]) -> Response:
+    error = message.get("error")
+    status = HTTP_STATUS.get(error["code"], 200) if error else 200
+    body = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+    return Response(body, status, media_type="application/json")
