@@ -14,17 +14,15 @@ help:  ## Show this list
 setup: $(READY)  ## Make .venv with everything the default needs
 
 # uv where it is installed, else venv and pip.
+INSTALL = $(if $(shell command -v uv),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet)
+
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Bedstone needs Python 3.11 or later; point to one with: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 1; }
 	@echo "Preparing .venv ..."
-	@if command -v uv >/dev/null; then \
-	  uv venv --quiet --allow-existing --python $(PYTHON) .venv && \
-	  uv pip install --quiet --python $(BIN)/python --editable . --group dev; \
-	else \
-	  $(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet --upgrade pip && \
-	  $(BIN)/python -m pip install --quiet --editable . --group dev; \
-	fi
+	@if command -v uv >/dev/null; then uv venv --quiet --allow-existing --python $(PYTHON) .venv; \
+	else $(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'; fi
+	@$(INSTALL) --editable . --group dev
 	@touch $@
 
 run: setup  ## Serve the demo content and the page on http://localhost:3000
@@ -33,7 +31,7 @@ run: setup  ## Serve the demo content and the page on http://localhost:3000
 check: setup  ## Format, lint, types, layers, generated docs
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-cache >/tmp/lint-imports.$$$$ 2>&1 || { cat /tmp/lint-imports.$$$$; exit 1; }
+	@layers=$$($(BIN)/lint-imports --no-cache 2>&1) || { echo "$$layers"; exit 1; }
 	@$(BIN)/python docs/build.py --check
 
 test: check  ## Everything CI runs
@@ -48,8 +46,8 @@ bench-server: setup  ## Start-up and CPU per call beside a bare SDK server
 	@$(BIN)/python benchmarks/bench_server.py
 
 conformance: setup  ## The official MCP conformance suite against this server
-	@$(BIN)/python -m pip --version >/dev/null 2>&1 || true
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/conformance/run.py
+	@$(INSTALL) --group node
+	@PYTHONPATH=tests $(BIN)/python tests/conformance/run.py
 
 clean:  ## Remove everything that was made
 	@rm -rf .venv .cache dist

@@ -68,6 +68,25 @@ class BedstoneServer(Server[Any]):
         options = notification_options or NotificationOptions(tools_changed=True)
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
+    def get_capabilities(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+        *,
+        protocol_version: str | None = None,
+    ) -> wire.ServerCapabilities:
+        """Promise what we deliver: of the lists only that of the tools is announced when it changes."""
+        capabilities = super().get_capabilities(
+            notification_options, experimental_capabilities, extensions, protocol_version=protocol_version
+        )
+        return capabilities.model_copy(
+            update={
+                "prompts": wire.PromptsCapability(list_changed=False),
+                "resources": wire.ResourcesCapability(subscribe=False, list_changed=False),
+            }
+        )
+
     def stop_listening(self) -> None:
         """End the open listen streams in good order."""
         self._changes.listen.close()

@@ -45,6 +45,8 @@ class Tools:
         owner = self._owners.get(params.name)
         if owner is None:
             raise MCPError(wire.INVALID_PARAMS, f"Unknown tool: {params.name}")
+        if requires := owner.tools[params.name].requires:
+            _check_capabilities(context, requires)
         return result(await owner.call(params.name, params.arguments or {}, context.session.report_progress))
 
     def _find_owners(self) -> dict[str, Toolset]:
@@ -85,3 +87,14 @@ def result(reply: Reply) -> wire.CallToolResult:
         structured_content=reply.structured_content,
         is_error=reply.is_error,
     )
+
+
+def _check_capabilities(context: Context, names: Sequence[str]) -> None:
+    needed = wire.ClientCapabilities.model_validate({name: {} for name in names})
+    if not context.session.check_client_capability(needed):
+        data = wire.MissingRequiredClientCapabilityErrorData(required_capabilities=needed)
+        raise MCPError(
+            wire.MISSING_REQUIRED_CLIENT_CAPABILITY,
+            f"This tool needs a client with: {', '.join(names)}",
+            data.model_dump(mode="json", by_alias=True, exclude_none=True),
+        )

@@ -24,7 +24,8 @@ class Tool:
     """One tool of a toolset, ready to be listed and called.
 
     `method` takes the arguments and, if it has a second parameter, a `Progress`. A toolset that learns a tool's
-    schema only at start replaces `arguments` (`dataclasses.replace`).
+    schema only at start replaces `arguments` (`dataclasses.replace`). `requires` names what the client must be
+    able to do.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Tool:
     destructive: bool = False
     idempotent: bool = True
     open_world: bool = False
+    requires: tuple[str, ...] = ()
 
     @cached_property
     def input_schema(self) -> Schema:
@@ -59,10 +61,13 @@ class _Declaration:
     description: str
     title: str
     large: bool
+    requires: tuple[str, ...]
     hints: dict[str, bool]
 
 
-def tool(name: str, description: str, *, title: str, large: bool = False, **hints: bool) -> Callable[[Method], Method]:
+def tool(
+    name: str, description: str, *, title: str, large: bool = False, requires: tuple[str, ...] = (), **hints: bool
+) -> Callable[[Method], Method]:
     """Declare a method as a tool.
 
     `large` tools publish no output schema, so that a big answer may travel as text alone. `hints` are `read_only`
@@ -70,7 +75,7 @@ def tool(name: str, description: str, *, title: str, large: bool = False, **hint
     """
 
     def declare(method: Method) -> Method:
-        method.__bedstone_tool__ = _Declaration(name, description, title, large, hints)  # type: ignore[attr-defined]
+        method.__bedstone_tool__ = _Declaration(name, description, title, large, requires, hints)  # type: ignore[attr-defined]
         return method
 
     return declare
@@ -97,6 +102,7 @@ def _bind(method: Callable[..., Awaitable[Any]], declaration: _Declaration) -> T
         arguments=types[parameters[0]],
         results=() if declaration.large else _result_models(types.get("return")),
         takes_progress=len(parameters) > 1,
+        requires=declaration.requires,
         **declaration.hints,
     )
 

@@ -1,0 +1,1 @@
+"""Fixtures that the official MCP conformance suite looks for; never on by default."""

@@ -1,0 +1,187 @@
+"""The tools, resources and prompts the conformance suite calls by name."""
+
+import json
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import anyio
+from pydantic import ConfigDict, Field
+
+from bedstone.errors import BedstoneError, InvalidInput, Unavailable, UnknownPrompt, UnknownResource
+from bedstone.toolkit import (
+    Arguments,
+    Audio,
+    Content,
+    Embedded,
+    Image,
+    NoArguments,
+    Progress,
+    Prompt,
+    PromptArgument,
+    PromptMessage,
+    Reply,
+    Resource,
+    ResourceContents,
+    ResourceTemplate,
+    Text,
+    Tool,
+    Toolset,
+    tool,
+)
+from bedstone.toolsets.conformance.samples import PNG, SCHEMA, WAV
+
+logger = logging.getLogger(__name__)
+
+STEP_SECONDS = 0.05
+STATIC = {
+    "test://static-text": ResourceContents("test://static-text", "A static text resource for tests.", "text/plain"),
+    "test://static-binary": ResourceContents("test://static-binary", PNG, "image/png"),
+}
+
+
+class CustomHeaders(Arguments):
+    region: str = Field(description="Travels as a header too", json_schema_extra={"x-mcp-header": "Region"})
+
+
+class AnyArguments(Arguments):
+    """Whatever the handwritten schema lets through."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class HandwrittenTool(Tool):
+    """A tool whose schema uses parts of JSON Schema that models do not write."""
+
+    @cached_property
+    def input_schema(self) -> dict[str, Any]:
+        return SCHEMA
+
+
+class ConformanceToolset(Toolset):
+    """Nothing a user wants; everything the suite asks for."""
+
+    label = "conformance"
+    title = "Conformance fixtures"
+    server_name = "conformance"
+
+    @cached_property
+    def tools(self) -> Mapping[str, Tool]:
+        """The declared tools, one of them with a handwritten schema."""
+        by_name = dict(super().tools)
+        declared = by_name["json_schema_2020_12_tool"]
+        by_name[declared.name] = HandwrittenTool(**vars(declared))
+        return by_name
+
+    def render_error(self, error: BedstoneError) -> Reply:
+        """Errors as sentences."""
+        return Reply(error.message, is_error=True)
+
+    @tool("test_simple_text", "Answers with text", title="Simple text")
+    async def simple_text(self, _: NoArguments) -> str:
+        return "This is a simple text response for testing."
+
+    @tool("test_image_content", "Answers with an image", title="Image")
+    async def image(self, _: NoArguments) -> Sequence[Content]:
+        return [Image(PNG, "image/png")]
+
+    @tool("test_audio_content", "Answers with a sound", title="Audio")
+    async def audio(self, _: NoArguments) -> Sequence[Content]:
+        return [Audio(WAV, "audio/wav")]
+
+    @tool("test_embedded_resource", "Answers with an embedded resource", title="Embedded resource")
+    async def embedded(self, _: NoArguments) -> Sequence[Content]:
+        return [Embedded(ResourceContents("test://embedded-resource", "An embedded resource.", "text/plain"))]
+
+    @tool("test_multiple_content_types", "Answers with text, an image and a resource", title="Mixed content")
+    async def mixed(self, _: NoArguments) -> Sequence[Content]:
+        data = json.dumps({"test": "data", "value": 123})
+        resource = ResourceContents("test://mixed-content-resource", data, "application/json")
+        return [Text("Multiple content types test:"), Image(PNG, "image/png"), Embedded(resource)]
+
+    @tool("test_error_handling", "Always fails", title="Failure")
+    async def fail(self, _: NoArguments) -> str:
+        raise Unavailable("This tool intentionally returns an error for testing")
+
+    @tool("test_tool_with_progress", "Reports progress three times", title="Progress")
+    async def progress(self, _: NoArguments, progress: Progress) -> str:
+        for done in (0, 50, 100):
+            await progress(done, 100)
+            await anyio.sleep(STEP_SECONDS)
+        return "Done"
+
+    @tool("test_streaming_elicitation", "Streams progress and asks nothing", title="Stream without questions")
+    async def stream(self, _: NoArguments, progress: Progress) -> str:
+        await progress(1, 1)
+        return "Bedstone answers without asking the client."
+
+    @tool("test_logging_tool", "Logs to the server's own log", title="Server log")
+    async def log(self, _: NoArguments) -> str:
+        logger.info("A line for the operator, never for the client", extra={"action": "conformance_log"})
+        return "Logged"
+
+    @tool("test_missing_capability", "Needs a client that samples", title="Capability check", requires=("sampling",))
+    async def needs_sampling(self, _: NoArguments) -> str:
+        return "The client declared sampling."
+
+    @tool("test_trigger_tool_change", "Announces that the tools changed", title="Tool change", read_only=False)
+    async def trigger_tool_change(self, _: NoArguments) -> str:
+        await self.tools_changed()
+        return "Announced"
+
+    @tool("test_custom_headers", "Takes an argument that is mirrored in a header", title="Custom headers")
+    async def custom_headers(self, arguments: CustomHeaders) -> str:
+        return f"Region: {arguments.region}"
+
+    @tool("json_schema_2020_12_tool", "Tool with JSON Schema 2020-12 features", title="JSON Schema")
+    async def json_schema(self, _: AnyArguments) -> str:
+        return "Accepted"
+
+    def resources(self) -> Sequence[Resource]:
+        return [Resource(uri, uri.removeprefix("test://"), mime_type=item.mime_type) for uri, item in STATIC.items()]
+
+    def resource_templates(self) -> Sequence[ResourceTemplate]:
+        return [ResourceTemplate("test://template/{id}/data", "template", mime_type="application/json")]
+
+    async def read_resource(self, uri: str) -> ResourceContents:
+        if uri in STATIC:
+            return STATIC[uri]
+        if match := re.fullmatch(r"test://template/([^/]+)/data", uri):
+            data = {"id": match[1], "templateTest": True, "data": f"Data for ID: {match[1]}"}
+            return ResourceContents(uri, json.dumps(data), "application/json")
+        raise UnknownResource(f"Resource not found: {uri}")
+
+    def prompts(self) -> Sequence[Prompt]:
+        first, second = PromptArgument("arg1", "First", required=True), PromptArgument("arg2", "Second", required=True)
+        return [
+            Prompt("test_simple_prompt", "No arguments"),
+            Prompt("test_prompt_with_arguments", "Two arguments", [first, second]),
+            Prompt("test_prompt_with_embedded_resource", "A resource", [PromptArgument("resourceUri", required=True)]),
+            Prompt("test_prompt_with_image", "An image"),
+        ]
+
+    async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> Sequence[PromptMessage]:
+        try:
+            return [PromptMessage("user", block) for block in _prompt_blocks(name, arguments)]
+        except KeyError as missing:
+            raise InvalidInput(f"Missing argument: {missing}") from None
+
+    async def complete(self, subject: str, argument: str, value: str) -> Sequence[str]:
+        return [word for word in ("test", "testing", "trial") if word.startswith(value)]
+
+
+def _prompt_blocks(name: str, arguments: Mapping[str, str]) -> list[Content]:
+    match name:
+        case "test_simple_prompt":
+            return [Text("This is a simple prompt for testing.")]
+        case "test_prompt_with_arguments":
+            return [Text(f"Prompt with arguments: arg1='{arguments['arg1']}', arg2='{arguments['arg2']}'")]
+        case "test_prompt_with_embedded_resource":
+            resource = ResourceContents(arguments["resourceUri"], "Embedded resource content.", "text/plain")
+            return [Embedded(resource), Text("Please process the embedded resource above.")]
+        case "test_prompt_with_image":
+            return [Image(PNG, "image/png"), Text("Please analyze the image above.")]
+        case _:
+            raise UnknownPrompt(f"Unknown prompt: {name}")

@@ -1,0 +1,1 @@
+"""What several tests, the conformance run and the benchmarks share."""

