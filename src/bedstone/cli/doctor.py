@@ -31,7 +31,7 @@ class Finding:
     message: str
 
 
-@click.command
+@click.command(short_help="Check settings, folders and optional parts.")
 @settings_options(CONTENT_FLAGS | SERVER_FLAGS)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(*, as_json: bool, **options: Any) -> None:

@@ -41,7 +41,7 @@ CLIENTS = {
 }
 
 
-@click.command
+@click.command(short_help="Print or write a client's MCP configuration.")
 @click.argument("client", type=click.Choice(list(CLIENTS)))
 @settings_options(CONTENT_FLAGS | SERVER_FLAGS)
 @click.option("--url", help="Connect to a running server, such as http://localhost:3000/mcp, instead of starting one.")

@@ -59,7 +59,10 @@ def given_arguments(options: dict[str, Any]) -> list[str]:
 
 def _option(flag: str, key: str) -> Callable[[Command], Command]:
     info = dict(setting_fields())[key]
-    help_text = f"{info.description}."
+    default = (
+        f" [default: {info.default}]" if isinstance(info.default, str | int) and info.annotation is not bool else ""
+    )
+    help_text = f"{info.description}.{default}"
     if info.annotation is bool:
         return click.option(flag, _parameter(key), is_flag=True, default=None, help=help_text)
     kind: click.ParamType[Any] = click.STRING

@@ -10,7 +10,7 @@ from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, set
 from bedstone.settings import Configuration, environment_name, setting_fields
 
 
-@click.command
+@click.command(short_help="Print every setting, its value and what set it.")
 @settings_options(CONTENT_FLAGS | SERVER_FLAGS)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def settings(*, as_json: bool, **options: Any) -> None:

@@ -84,7 +84,7 @@ def result(reply: Reply) -> wire.CallToolResult:
     """A reply as agents see it."""
     return wire.CallToolResult(
         content=[content_block(block) for block in reply.content],
-        structured_content=reply.structured_content,
+        structured_content=reply.structured,
         is_error=reply.is_error,
     )
 

@@ -3,13 +3,32 @@
 from functools import cache
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, ValidationError, model_serializer
-from pydantic_core import ErrorDetails, to_json
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
+from pydantic_core import CoreSchema, ErrorDetails, to_json
 
 from bedstone.errors import InvalidInput, MissingArgument, UnknownArgument
 
 
-class Arguments(BaseModel):
+class _Shape(BaseModel):
+    """What agents read of a model is its fields: docstrings are for us."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        printed = handler.resolve_ref_schema(handler(schema))
+        printed.pop("description", None)
+        if not getattr(cls, "closed", False):
+            printed.pop("additionalProperties", None)
+        return printed
+
+
+class Arguments(_Shape):
     """A tool's arguments, by their names on the wire only.
 
     Unknown arguments are refused; the schema says so (`additionalProperties: false`) only where `closed` is set,
@@ -49,7 +68,7 @@ class NoArguments(Arguments):
     """For tools that take nothing."""
 
 
-class Result(BaseModel):
+class Result(_Shape):
     """A tool's answer, by its names on the wire.
 
     A field declared `X | None = None` is left out while it is None; one declared `X | None` without a default is

@@ -9,15 +9,13 @@ from typing import Any
 from bedstone.toolkit.content import Content, Text
 from bedstone.toolkit.models import Result
 
-# Text and structured content together double a payload; above this size only the text travels.
-STRUCTURED_LIMIT = 1_000_000
-
 
 @dataclass(frozen=True)
 class Reply:
     """A payload (JSON, plain text or content blocks) and whether it reports a failure.
 
-    `structured` is the JSON object beside the text; a bare array has none unless it is given.
+    `structured` is the JSON object beside the text. Errors have none: clients hold it against the output schema,
+    which describes success. A bare array has none unless it is given.
     """
 
     payload: dict[str, Any] | list[Any] | str | tuple[Content, ...]
@@ -51,8 +49,3 @@ class Reply:
     def content(self) -> tuple[Content, ...]:
         """The payload as content blocks."""
         return self.payload if isinstance(self.payload, tuple) else (Text(self.text),)
-
-    @property
-    def structured_content(self) -> dict[str, Any] | None:
-        """The JSON object beside the text: never on errors, never for large payloads."""
-        return None if self.is_error or len(self.text) > STRUCTURED_LIMIT else self.structured

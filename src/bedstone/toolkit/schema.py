@@ -13,11 +13,7 @@ Schema = dict[str, Any]
 def input_schema(model: type[Arguments]) -> Schema:
     """What a tool takes."""
     schema = _plain(model)
-    schema.pop("description", None)  # the docstring of the model; the tool has a description of its own
-    schema.setdefault("properties", {})
-    if not model.closed:
-        schema.pop("additionalProperties", None)
-    return schema
+    return {"type": "object", "properties": schema.pop("properties", {})} | schema
 
 
 def output_schema(models: Sequence[type[BaseModel]]) -> Schema | None:
@@ -53,10 +49,11 @@ def _rewrite(node: Any, definitions: Schema) -> Any:
 
 
 def _schema_node(node: Schema, definitions: Schema) -> Schema:
-    plain = {key: _rewrite(value, definitions) for key, value in node.items() if key not in ("title", "properties")}
-    if "properties" in node:
+    plain = {"type": node["type"]} if "type" in node else {}
+    if "properties" in node:  # a property may be called title
         plain["properties"] = {name: _rewrite(value, definitions) for name, value in node["properties"].items()}
-    return _without_null(plain)
+    rest = {key: value for key, value in node.items() if key not in ("type", "properties", "title")}
+    return _without_null(plain | {key: _rewrite(value, definitions) for key, value in rest.items()})
 
 
 def _without_null(node: Schema) -> Schema:

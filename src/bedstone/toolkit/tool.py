@@ -25,7 +25,7 @@ class Tool:
 
     `method` takes the arguments and, if it has a second parameter, a `Progress`. A toolset that learns a tool's
     schema only at start replaces `arguments` (`dataclasses.replace`). `requires` names what the client must be
-    able to do.
+    able to do. A `large` tool publishes no output schema, so that a big answer may travel as text alone.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Tool:
     method: Callable[..., Awaitable[Any]]
     arguments: type[Arguments]
     results: tuple[type[Result], ...] = ()
+    large: bool = False
     takes_progress: bool = False
     read_only: bool = True
     destructive: bool = False
@@ -47,7 +48,7 @@ class Tool:
 
     @cached_property
     def output_schema(self) -> Schema | None:
-        return output_schema(self.results)
+        return None if self.large else output_schema(self.results)
 
     async def run(self, arguments: dict[str, Any], progress: Progress) -> Any:
         """Validate and call."""
@@ -70,8 +71,7 @@ def tool(
 ) -> Callable[[Method], Method]:
     """Declare a method as a tool.
 
-    `large` tools publish no output schema, so that a big answer may travel as text alone. `hints` are `read_only`
-    (True), `destructive` (False), `idempotent` (True) and `open_world` (False).
+    `hints` are `read_only` (True), `destructive` (False), `idempotent` (True) and `open_world` (False).
     """
 
     def declare(method: Method) -> Method:
@@ -100,7 +100,8 @@ def _bind(method: Callable[..., Awaitable[Any]], declaration: _Declaration) -> T
         description=declaration.description,
         method=method,
         arguments=types[parameters[0]],
-        results=() if declaration.large else _result_models(types.get("return")),
+        results=_result_models(types.get("return")),
+        large=declaration.large,
         takes_progress=len(parameters) > 1,
         requires=declaration.requires,
         **declaration.hints,

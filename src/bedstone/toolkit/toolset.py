@@ -1,6 +1,7 @@
 """A toolset: tools, resources and prompts of one contract, and the shape of its errors."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -9,6 +10,9 @@ from bedstone.toolkit.prompt import Prompt, PromptMessage
 from bedstone.toolkit.reply import Reply
 from bedstone.toolkit.resource import Resource, ResourceContents, ResourceTemplate
 from bedstone.toolkit.tool import Progress, Tool, declared_tools
+
+# Text and structured content together double a payload; above this size large tools send the text alone.
+STRUCTURED_LIMIT = 1_000_000
 
 ChangeListener = Callable[[], Awaitable[None]]
 
@@ -46,9 +50,12 @@ class Toolset:
         try:
             if self._read_only and not tool.read_only:
                 raise ReadOnly(f"This server is read-only; {name} would change something.")
-            return Reply.of(await tool.run(dict(arguments), progress))
+            reply = Reply.of(await tool.run(dict(arguments), progress))
         except BedstoneError as error:
             return self.render_error(error)
+        if tool.large and len(reply.text) > STRUCTURED_LIMIT:
+            return replace(reply, structured=None)
+        return reply
 
     def render_error(self, error: BedstoneError) -> Reply:
         """Turn an error into the contract's shape."""

@@ -2,6 +2,7 @@
 
 import hmac
 import logging
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -19,7 +20,7 @@ from bedstone.transports.jsonrpc import failure
 logger = logging.getLogger(__name__)
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-OPEN_PATHS = ("/healthz", "/readyz", "/.well-known/oauth-protected-resource")
+OPEN_PATHS = re.compile(r"/healthz|/readyz|/\.well-known/oauth-protected-resource(/.*)?")
 ANY_HOST = "*"
 
 
@@ -73,7 +74,7 @@ class Guard:
             return Refusal(421, f"Host not allowed: {host!r}. Add it to the setting mcp.allowed_hosts.")
         if origin is not None and not self._is_our_origin(origin):
             return Refusal(403, f"Origin not allowed: {origin!r}. Add its host to the setting mcp.allowed_hosts.")
-        if self._access.token and not scope["path"].startswith(OPEN_PATHS):
+        if self._access.token and not OPEN_PATHS.fullmatch(scope["path"]):
             return self._check_token(headers.get("authorization", ""), self._access.token)
         return None
 

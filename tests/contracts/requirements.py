@@ -1,0 +1,54 @@
+"""What the contracts require, sentence by sentence, each under an id that some test proves."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+Test = TypeVar("Test", bound=Callable[..., object])
+
+REQUIREMENTS = {
+    # The MCP surface every toolset shares (knowledge contract "MCP Protocol Details", graph contract "Endpoints").
+    "mcp.tools.same-everywhere": "Every transport lists the same tools and gives the same answers",
+    "mcp.version.contract": "2025-06-18 is negotiated exactly",
+    "mcp.version.all": "2024-11-05 to 2025-11-25 are negotiated by handshake; 2026-07-28 needs none",
+    "mcp.capabilities": "tools.listChanged is true, prompts and resources false, subscribe false",
+    "mcp.error.unknown-tool": "An unknown tool is -32602",
+    "mcp.error.unknown-method": "An unknown method is -32601",
+    "mcp.error.parse": "Text that is not JSON is -32700",
+    "mcp.error.invalid-request": "JSON that is no request, or a batch, is -32600",
+    "mcp.error.internal": "An exception is -32603 and its text stays inside",
+    "mcp.error.unknown-resource": "An unknown resource is -32002 by handshake and on plain endpoints, -32602 in 2026",
+    "mcp.plain.initialize": "POST /mcp/initialize answers with capabilities even to empty params",
+    "mcp.plain.resources-list": "POST /mcp/resources/list takes cursor null and answers nextCursor null",
+    "mcp.plain.templates": "POST /mcp/resources/templates/list lists templates",
+    "mcp.plain.resources-read": "POST /mcp/resources/read reads one resource",
+    "mcp.bare.tools-call": "POST /mcp takes tools/call without a handshake and answers JSON",
+    "mcp.websocket": "ws://host/mcp carries the same JSON-RPC messages",
+    "mcp.progress": "Long calls report progress on the caller's token",
+    "mcp.cancel.request": "notifications/cancelled stops a running call",
+    "mcp.cancel.task": "tools/cancel stops a background task, as request and as notification; unknown ids are -32602",
+    "mcp.list-changed": "Clients of both eras are told when the tools change",
+    # kb
+    "kb.tools": "Exactly get_kb_info and get_kb_content, both without input",
+    "kb.info.available": "A readable file: size, length, last modification, status available, description",
+    "kb.info.empty": "A readable empty file is available",
+    "kb.info.unavailable": "A missing or unreadable file: status unavailable with minimal fields, no crash",
+    "kb.content.ok": "A readable file: status ok, full content, correct contentLength",
+    "kb.content.empty": "An empty file: status empty, contentLength 0, content ''",
+    "kb.content.error": "Whatever prevents reading: status error with a message and nothing else",
+    "kb.content.unmodified": "The text comes back unmodified; lengths count characters",
+    "kb.content.large": "10 MB are returned whole",
+    "kb.edge.not-configured": "No file configured: the server runs and says so",
+    "kb.edge.not-utf8": "A file that is not UTF-8 takes the error path",
+    "kb.edge.io-error": "A read that fails takes the error path",
+    "kb.reload": "A changed or vanished file is noticed; reload = never serves the text of the start",
+    "kb.arguments": "Arguments the tools do not take are refused in the contract's error shape",
+    "kb.stdio": "stdio transport, handshake and discovery work with a standard client",
+    "kb.startup": "A missing file never stops the server; the log says which file was used and whether it loaded",
+}
+
+
+def proves(*requirements: str) -> Callable[[Test], Test]:
+    """Say which requirements a test proves."""
+    unknown = set(requirements) - set(REQUIREMENTS)
+    assert not unknown, f"no such requirement: {unknown}"
+    return lambda test: test

@@ -1,0 +1,196 @@
+"""Every way in, with a real client at each: the same calls must give the same answers at all of them."""
+
+import json
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import anyio
+import httpx2
+import mcp_types as wire
+import uvicorn
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.sse import sse_client
+from mcp.shared.message import SessionMessage
+from mcp_types.jsonrpc import jsonrpc_message_adapter
+from pydantic import ConfigDict
+from websockets.asyncio.client import connect as connect_websocket
+
+from bedstone.server import BedstoneServer
+from bedstone.toolkit import Toolset
+from bedstone.transports.access import Access
+from bedstone.transports.http import MAX_BODY_BYTES, build_http_app
+from support.processes import BEDSTONE, clean_environment
+
+MODERN, HANDSHAKE = "2026-07-28", "legacy"
+LARGE = 64 * 1024 * 1024
+
+
+class Door(Protocol):
+    """A connected client, whatever lies between it and the server."""
+
+    async def list_tools(self) -> list[wire.Tool]: ...
+    async def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> wire.CallToolResult: ...
+    async def read(self, uri: str) -> wire.ReadResourceResult: ...
+    async def send(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]: ...
+
+
+class AnyRequest(wire.Request[dict[str, Any], str]):
+    pass
+
+
+class AnyResult(wire.Result):
+    model_config = ConfigDict(extra="allow")
+
+
+@dataclass(frozen=True)
+class ClientDoor:
+    """The official Python client."""
+
+    client: Client
+
+    async def list_tools(self) -> list[wire.Tool]:
+        return (await self.client.list_tools()).tools
+
+    async def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> wire.CallToolResult:
+        return await self.client.call_tool(name, dict(arguments or {}))
+
+    async def read(self, uri: str) -> wire.ReadResourceResult:
+        return await self.client.read_resource(uri)
+
+    async def send(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        request = AnyRequest(method=method, params=dict(params))
+        return (await self.client.session.send_request(request, AnyResult)).model_dump(by_alias=True)
+
+
+@dataclass(frozen=True)
+class PlainDoor:
+    """Nothing but HTTP and JSON: POST /mcp/<method>, or everything to POST /mcp."""
+
+    http: httpx2.AsyncClient
+    url: str
+    bare: bool
+
+    async def send(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        url = self.url if self.bare else f"{self.url}/{method}"
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": dict(params)}
+        answer = (await self.http.post(url, json=message)).json()
+        if "error" in answer:
+            raise MCPError(answer["error"]["code"], answer["error"]["message"])
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    async def list_tools(self) -> list[wire.Tool]:
+        return wire.ListToolsResult.model_validate(await self.send("tools/list", {})).tools
+
+    async def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> wire.CallToolResult:
+        params = {"name": name, "arguments": dict(arguments or {})}
+        return wire.CallToolResult.model_validate(await self.send("tools/call", params))
+
+    async def read(self, uri: str) -> wire.ReadResourceResult:
+        return wire.ReadResourceResult.model_validate(await self.send("resources/read", {"uri": uri}))
+
+
+@asynccontextmanager
+async def websocket_client(url: str) -> AsyncIterator[Any]:
+    """The official client's streams over a plain WebSocket."""
+    incoming_writer, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, outgoing_reader = anyio.create_memory_object_stream[SessionMessage](0)
+    async with connect_websocket(url, max_size=LARGE, subprotocols=["mcp"]) as socket_:  # type: ignore[list-item]
+
+        async def receive() -> None:
+            async with incoming_writer:
+                async for text in socket_:
+                    await incoming_writer.send(SessionMessage(jsonrpc_message_adapter.validate_json(text)))
+
+        async def send() -> None:
+            async with outgoing_reader:
+                async for item in outgoing_reader:
+                    await socket_.send(item.message.model_dump_json(by_alias=True, exclude_unset=True))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(receive)
+            tasks.start_soon(send)
+            yield incoming, outgoing
+            tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def serving(
+    toolsets: Sequence[Toolset], *, token: str | None = None, json_response: bool = False
+) -> AsyncIterator[str]:
+    """The whole network side of the product in this process; gives its base address."""
+    servers = {"": BedstoneServer("bedstone", toolsets)}
+    servers |= {f"/{toolset.label}": BedstoneServer(toolset.server_name, [toolset]) for toolset in toolsets}
+    app = build_http_app(servers, Access.for_address("127.0.0.1", token=token), json_response=json_response)
+    config = uvicorn.Config(app, log_config=None, ws_max_size=MAX_BODY_BYTES, timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.serve, [listener])
+            with anyio.fail_after(10):
+                while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
+                    await anyio.sleep(0.005)
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            server.should_exit = True
+
+
+Opener = Callable[[Sequence[Toolset]], AbstractAsyncContextManager[Door]]
+
+
+def _memory(mode: str) -> Opener:
+    @asynccontextmanager
+    async def open_door(toolsets: Sequence[Toolset]) -> AsyncIterator[Door]:
+        async with Client(BedstoneServer("bedstone", toolsets), mode=mode) as client:
+            yield ClientDoor(client)
+
+    return open_door
+
+
+def _network(client_for: Callable[[str], Client]) -> Opener:
+    @asynccontextmanager
+    async def open_door(toolsets: Sequence[Toolset]) -> AsyncIterator[Door]:
+        async with serving(toolsets) as base, client_for(base) as client:
+            yield ClientDoor(client)
+
+    return open_door
+
+
+def _plain(*, bare: bool) -> Opener:
+    @asynccontextmanager
+    async def open_door(toolsets: Sequence[Toolset]) -> AsyncIterator[Door]:
+        async with serving(toolsets) as base, httpx2.AsyncClient() as http:
+            yield PlainDoor(http, f"{base}/mcp", bare)
+
+    return open_door
+
+
+def stdio_client(mode: str, *arguments: str) -> Client:
+    """The real command in a process of its own."""
+    return Client(
+        StdioServerParameters(command=str(BEDSTONE), args=list(arguments), env=clean_environment()), mode=mode
+    )
+
+
+NETWORK_DOORS: dict[str, Opener] = {
+    "http-2026": _network(lambda base: Client(f"{base}/mcp", mode=MODERN)),
+    "http-handshake": _network(lambda base: Client(f"{base}/mcp", mode=HANDSHAKE)),
+    "sse": _network(lambda base: Client(sse_client(f"{base}/sse"), mode=HANDSHAKE)),
+    "websocket-2026": _network(lambda base: Client(websocket_client(f"{base}/mcp".replace("http", "ws")), mode=MODERN)),
+    "websocket-handshake": _network(
+        lambda base: Client(websocket_client(f"{base}/mcp".replace("http", "ws")), mode=HANDSHAKE)
+    ),
+    "plain": _plain(bare=False),
+    "bare": _plain(bare=True),
+}
+DOORS: dict[str, Opener] = {"memory-2026": _memory(MODERN), "memory-handshake": _memory(HANDSHAKE), **NETWORK_DOORS}
+STDIO_DOORS = {"stdio-2026": MODERN, "stdio-handshake": HANDSHAKE}
+
+
+def payload(result: wire.CallToolResult) -> Any:
+    """The JSON in the one text block of an answer."""
+    (block,) = result.content
+    assert isinstance(block, wire.TextContent)
+    return json.loads(block.text)
