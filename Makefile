@@ -43,7 +43,7 @@ docs: setup  ## Write the generated reference pages again
 bench: bench-server  ## Every benchmark
 
 bench-server: setup  ## Start-up and CPU per call beside a bare SDK server
-	@$(BIN)/python benchmarks/bench_server.py
+	@PYTHONPATH=tests $(BIN)/python benchmarks/bench_server.py
 
 conformance: setup  ## The official MCP conformance suite against this server
 	@$(INSTALL) --group node

@@ -9,12 +9,10 @@ from bedstone import plugins
 from bedstone.errors import InvalidSetting
 from bedstone.settings import Settings
 from bedstone.toolkit import Toolset
-from bedstone.toolsets import BUILTIN_TOOLSETS
+from bedstone.toolsets import BUILTIN_TOOLSETS, HIDDEN_TOOLSETS
 
 if TYPE_CHECKING:  # commands that do not serve never import the SDK
     from bedstone.server import BedstoneServer
-
-HIDDEN_TOOLSETS = ("conformance",)
 
 
 @dataclass(frozen=True)
@@ -50,31 +48,27 @@ async def open_app(settings: Settings) -> AsyncIterator[App]:
     yield App(settings, {label: build_toolset(label, settings) for label in chosen_toolsets(settings)})
 
 
-def toolset_names() -> list[str]:
-    """The toolsets a user may choose."""
-    return [name for name in plugins.names("toolsets", BUILTIN_TOOLSETS) if name not in HIDDEN_TOOLSETS]
-
-
 def chosen_toolsets(settings: Settings) -> list[str]:
     """The toolsets asked for, or all that are configured."""
-    if settings.toolsets is None:
-        configured = _configured(settings)
-        if not configured:
-            raise InvalidSetting(
-                "Nothing to serve yet. Give a text file with --kb-file FILE (or BEDSTONE_KB__FILE_PATH), "
-                "or choose toolsets with --toolsets."
-            )
-        return configured
-    names = list(dict.fromkeys(name.replace("-", "_") for name in settings.toolsets))
-    for name in names:
-        if name not in HIDDEN_TOOLSETS and name not in toolset_names():
-            raise InvalidSetting(plugins.unknown("--toolsets", name, toolset_names()))
-    return names
+    if settings.toolsets is not None:
+        names = list(dict.fromkeys(name.replace("-", "_") for name in settings.toolsets))
+        for name in names:
+            if name not in HIDDEN_TOOLSETS:
+                plugins.find("toolsets", name, BUILTIN_TOOLSETS)
+        return names
+    configured = [label for label, is_on in _switches(settings).items() if is_on]
+    if not configured:
+        raise InvalidSetting(
+            "Nothing to serve yet. Give a text file with --kb-file FILE (or BEDSTONE_KB__FILE_PATH), "
+            "or choose toolsets with --toolsets."
+        )
+    return configured
 
 
 def build_toolset(label: str, settings: Settings) -> Toolset:
     """One toolset with its parts."""
-    factory = plugins.load("toolsets", label, BUILTIN_TOOLSETS)
+    table = HIDDEN_TOOLSETS if label in HIDDEN_TOOLSETS else BUILTIN_TOOLSETS
+    factory = plugins.load("toolsets", label, table)
     match label:
         case "kb":
             kb = settings.kb
@@ -85,5 +79,6 @@ def build_toolset(label: str, settings: Settings) -> Toolset:
     return toolset
 
 
-def _configured(settings: Settings) -> list[str]:
-    return ["kb"] if settings.kb.file_path else []
+def _switches(settings: Settings) -> dict[str, bool]:
+    """What switches each toolset on when none is asked for."""
+    return {"kb": settings.kb.file_path is not None}

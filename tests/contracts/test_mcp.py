@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx2
 import mcp_types as wire
 import pytest
+from anyio.streams.text import TextReceiveStream
 from mcp import Client, MCPError
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
@@ -18,7 +18,8 @@ from websockets.asyncio.client import connect as connect_websocket
 from websockets.exceptions import ConnectionClosedError
 
 from contracts.requirements import proves
-from support.doors import DOORS, HANDSHAKE, MODERN, Door, payload, serving, stdio_client, websocket_client
+from support.doors import DOORS, HANDSHAKE, MODERN, Door, payload, serving, websocket_client
+from support.processes import BEDSTONE, clean_environment
 from support.workshop import Workshop
 
 INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
@@ -332,13 +333,11 @@ async def test_what_is_no_request_is_answered_over_websocket(base: str, text: st
 
 
 @proves("mcp.error.parse", "mcp.error.invalid-request")
-async def test_what_is_no_request_is_answered_over_stdio(tmp_path: Path) -> None:
-    command = stdio_client(HANDSHAKE, "serve", "--toolsets", "kb").server
-    assert hasattr(command, "command")
-    process = await anyio.open_process([command.command, *command.args], stderr=None)
+async def test_what_is_no_request_is_answered_over_stdio() -> None:
+    process = await anyio.open_process([BEDSTONE, "--toolsets", "kb"], stderr=None, env=clean_environment())
     assert process.stdin
     assert process.stdout
-    lines = anyio.streams.text.TextReceiveStream(process.stdout)
+    lines = TextReceiveStream(process.stdout)
     with anyio.fail_after(20):
         async with process:
             for text, code in BROKEN:

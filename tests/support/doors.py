@@ -1,7 +1,6 @@
 """Every way in, with a real client at each: the same calls must give the same answers at all of them."""
 
 import json
-import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from websockets.asyncio.client import connect as connect_websocket
 from bedstone.server import BedstoneServer
 from bedstone.toolkit import Toolset
 from bedstone.transports.access import Access
-from bedstone.transports.http import MAX_BODY_BYTES, build_http_app
+from bedstone.transports.http import MAX_BODY_BYTES, build_http_app, listen
 from support.processes import BEDSTONE, clean_environment
 
 MODERN, HANDSHAKE = "2026-07-28", "legacy"
@@ -127,7 +126,7 @@ async def serving(
     app = build_http_app(servers, Access.for_address("127.0.0.1", token=token), json_response=json_response)
     config = uvicorn.Config(app, log_config=None, ws_max_size=MAX_BODY_BYTES, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with listen("127.0.0.1", 0) as listener:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.serve, [listener])
             with anyio.fail_after(10):

@@ -71,7 +71,7 @@ def listening(*arguments: str | Path, log: Path, **environment: str) -> Iterator
     """`bedstone serve --transport http` on a free port, ended at the end."""
     port = free_port()
     transport = [] if "--transport" in arguments else ["--transport", "http"]
-    command = [BEDSTONE, "serve", *transport, "--port", str(port), *map(str, arguments)]
+    command: list[str | Path] = [BEDSTONE, "serve", *transport, "--port", str(port), *map(str, arguments)]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=clean_environment() | environment

@@ -1,6 +1,7 @@
 """A tiny toolset with everything a contract may ask of the toolkit."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import anyio
 from pydantic import Field, create_model
@@ -54,9 +55,10 @@ class Workshop(Toolset):
         self.tasks = {"task-1": "running", "task-2": "done"}
 
     @property
-    def tools(self) -> Mapping[str, Tool]:  # type: ignore[override]
+    def tools(self) -> Mapping[str, Tool]:
         tools = dict(super().tools)
-        pick = create_model("Pick", __base__=Arguments, colour=(str, Field(json_schema_extra={"enum": self.colours})))
+        colour: Any = Literal[tuple(self.colours)]  # type: ignore[valid-type]
+        pick = create_model("Pick", __base__=Arguments, colour=(colour, ...))
         tools["paint"] = Tool(**{**vars(tools["paint"]), "arguments": pick})
         return tools
 

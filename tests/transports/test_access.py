@@ -90,7 +90,7 @@ async def test_loopback_names_are_ours(base: str, host: str) -> None:
 async def test_every_route_but_health_needs_the_token(
     guarded: str, method: str, path: str, authorization: str | None
 ) -> None:
-    headers = {"authorization": authorization.encode()} if authorization else {}
+    headers = {b"authorization": authorization.encode()} if authorization else {}
     async with httpx2.AsyncClient() as http:
         response = await http.request(method, f"{guarded}{path}", headers=headers, json=LIST)
     assert response.status_code == (200 if path in OPEN else 401)
@@ -166,7 +166,7 @@ def test_the_server_refuses_to_start_open_to_everybody(tmp_path: Path) -> None:
 def test_with_a_token_file_it_listens_everywhere(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(f"{TOKEN}\n")
-    arguments = ["--host", "0.0.0.0", "--token-file", token, "--toolsets", "kb"]
+    arguments = ["--host", "0.0.0.0", "--token-file", str(token), "--toolsets", "kb"]
     with listening(*arguments, log=tmp_path / "log", BEDSTONE_MCP__ALLOWED_HOSTS="kb.example") as server:
         assert server.post("/mcp", LIST)[0] == 401
         headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}

@@ -3,7 +3,6 @@
 import json
 import logging
 import signal
-import socket
 from typing import Any
 
 import anyio
@@ -13,7 +12,6 @@ from bedstone import __version__
 from bedstone.app import App, open_app
 from bedstone.cli.logs import configure_logging
 from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, settings_options
-from bedstone.errors import InvalidSetting
 from bedstone.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -61,7 +59,7 @@ async def _serve_network(app: App) -> None:
     import uvicorn
 
     from bedstone.transports.access import Access
-    from bedstone.transports.http import MAX_BODY_BYTES, NETWORK_TRANSPORTS, build_http_app
+    from bedstone.transports.http import MAX_BODY_BYTES, NETWORK_TRANSPORTS, build_http_app, listen
     from bedstone.web import page_routes
 
     mcp = app.settings.mcp
@@ -82,7 +80,7 @@ async def _serve_network(app: App) -> None:
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         ws_max_size=MAX_BODY_BYTES,
     )
-    with _listen(mcp.host, mcp.port) as listener:
+    with listen(mcp.host, mcp.port) as listener:
         click.echo(banner(app), err=True)
         await uvicorn.Server(config).serve([listener])
 
@@ -112,13 +110,3 @@ def banner(app: App) -> str:
         "Ctrl-C stops it.",
     ]
     return "\n".join(lines)
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=1024)
-    except OSError as error:
-        raise InvalidSetting(
-            f"Cannot listen on {host}:{port}: {error.strerror}. Choose another port with --port."
-        ) from error

@@ -1,8 +1,12 @@
 """The contracts, one folder each."""
 
-__all__ = ["BUILTIN_TOOLSETS"]
+__all__ = ["BUILTIN_TOOLSETS", "HIDDEN_TOOLSETS"]
 
 BUILTIN_TOOLSETS = {
     "kb": "bedstone.toolsets.kb.toolset:KbToolset",
+}
+
+# Can be asked for by name, and are never offered.
+HIDDEN_TOOLSETS = {
     "conformance": "bedstone.toolsets.conformance.toolset:ConformanceToolset",
 }

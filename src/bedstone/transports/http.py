@@ -1,5 +1,6 @@
 """The ASGI application: the hub at /mcp, each toolset alone at /<label>/mcp, health, and the page."""
 
+import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -16,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from bedstone import __version__
+from bedstone.errors import InvalidSetting
 from bedstone.server import BedstoneServer
 from bedstone.transports.access import Access, Guard
 from bedstone.transports.plain import PlainEndpoint
@@ -53,6 +55,23 @@ def build_http_app(
     app = Starlette(routes=[*routes, *pages], lifespan=lifespan)
     app.state.servers = [server.name for server in servers.values()]
     return Guard(app, access)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket, or a sentence about why not."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio turns Nagle's algorithm off only for sockets that say they are TCP; left on, every answer waits 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(1024)
+    except OSError as error:
+        listener.close()
+        raise InvalidSetting(
+            f"Cannot listen on {host}:{port}: {error.strerror}. Choose another port with --port."
+        ) from error
+    return listener
 
 
 def _server_routes(

@@ -40,17 +40,20 @@ class TextFile:
         self._reload = reload
         self._snapshot: Snapshot | None = None
 
-    def load(self) -> Snapshot:
-        """The current state; blocks for one `stat`, and for a read when the file is another than before."""
-        if self._snapshot is not None and (self._reload == "never" or self._is_current(self._snapshot)):
+    @property
+    def current(self) -> Snapshot | None:
+        """What was read, if the file on disk is still the same; one `stat`, which is cheaper than a thread."""
+        if self._snapshot is None or self._reload == "never":
             return self._snapshot
+        # A file that could not be read is tried again: the reason may have been a passing one.
+        unchanged = self._snapshot.problem is None and self._snapshot.version == _version(self._path)
+        return self._snapshot if unchanged else None
+
+    def load(self) -> Snapshot:
+        """Read the file, blocking."""
         self._snapshot = _read(self._path)
         self._log(self._snapshot)
         return self._snapshot
-
-    def _is_current(self, snapshot: Snapshot) -> bool:
-        # A file that could not be read is tried again: the reason may have been a passing one.
-        return snapshot.problem is None and snapshot.version == _version(self._path)
 
     def _log(self, snapshot: Snapshot) -> None:
         if snapshot.problem:

@@ -65,4 +65,5 @@ class KbToolset(Toolset):
         return Reply({"status": "error", "error": error.message}, is_error=True)
 
     async def _load(self) -> Snapshot:
-        return await to_thread.run_sync(self._file.load)
+        current = self._file.current
+        return current if current is not None else await to_thread.run_sync(self._file.load)
