@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test docs bench bench-server conformance clean
+.PHONY: help setup run check test docs bench bench-server conformance outside-clients clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,10 @@ bench-server: setup  ## Start-up and CPU per call beside a bare SDK server
 conformance: setup  ## The official MCP conformance suite against this server
 	@$(INSTALL) --group node
 	@PYTHONPATH=tests $(BIN)/python tests/conformance/run.py
+
+outside-clients: setup  ## Clients written by others against this server
+	@$(INSTALL) --group node
+	@$(BIN)/pytest -q tests/outside
 
 clean:  ## Remove everything that was made
 	@rm -rf .venv .cache dist

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from support.node import run_package
+from support.node import npx
 from support.processes import listening
 
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
@@ -20,7 +20,7 @@ def main() -> int:
 
 def _run(base: str, revision: str, folder: Path) -> int:
     arguments = ["--url", f"{base}/mcp", "--requirements", revision, "--expected-failures", str(DECLINED)]
-    return run_package(SUITE, "server", *arguments, "-o", str(folder / revision))
+    return npx(SUITE, "server", *arguments, "-o", str(folder / revision)).returncode
 
 
 if __name__ == "__main__":

@@ -9,11 +9,13 @@ ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "node"
 
 
-def run_package(package: str, *arguments: str) -> int:
+def npx(package: str, *arguments: str, capture: bool = False) -> subprocess.CompletedProcess[str]:
     """Run an npm package's command, installing that exact version first if need be."""
     installed = _install(package)
     command = installed / "node_modules" / ".bin" / package.rpartition("/")[2].partition("@")[0]
-    return subprocess.run([command, *arguments], env=_environment(), check=False).returncode
+    return subprocess.run(
+        [command, *arguments], env=_environment(), check=False, text=True, stdout=subprocess.PIPE if capture else None
+    )
 
 
 def _install(package: str) -> Path:

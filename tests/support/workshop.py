@@ -57,7 +57,7 @@ class Workshop(Toolset):
     @property
     def tools(self) -> Mapping[str, Tool]:
         tools = dict(super().tools)
-        colour: Any = Literal[tuple(self.colours)]  # type: ignore[valid-type]
+        colour: Any = Literal[tuple(self.colours)]
         pick = create_model("Pick", __base__=Arguments, colour=(colour, ...))
         tools["paint"] = Tool(**{**vars(tools["paint"]), "arguments": pick})
         return tools

@@ -1,7 +1,6 @@
 """`bedstone doctor`: check what the server needs, and say what to do about what is missing."""
 
 import json
-import os
 import platform
 import socket
 import sys
@@ -9,15 +8,17 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Literal
 
 import click
 
 from bedstone import __version__
 from bedstone.app import chosen_toolsets
+from bedstone.cli.logs import configure_logging
 from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, settings_options
 from bedstone.errors import BedstoneError
-from bedstone.settings import Settings
+from bedstone.settings import LogSettings, Settings
 
 MARKS = {"ok": "[green]ok[/green]", "note": "[yellow]note[/yellow]", "problem": "[red]problem[/red]"}
 
@@ -36,6 +37,7 @@ class Finding:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(*, as_json: bool, **options: Any) -> None:
     """Check settings, folders and optional parts; the exit code is 1 if something must be mended."""
+    configure_logging(LogSettings(level="error"))
     findings = list(examine(options))
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
@@ -61,9 +63,12 @@ def examine(options: dict[str, Any]) -> Iterator[Finding]:
 
 def _data_folder(folder: Path) -> Finding:
     existing = next(path for path in (folder, *folder.parents) if path.exists())
-    if existing.is_dir() and os.access(existing, os.W_OK):
-        return Finding("data folder", "ok", f"{folder}{'' if folder.exists() else ' (made when first needed)'}")
-    return Finding("data folder", "problem", f"{folder} cannot be written. Choose another with --data-dir.")
+    try:
+        TemporaryFile(dir=existing).close()
+    except OSError as error:
+        reason = f"{folder} cannot be written ({error.strerror}). Choose another with --data-dir."
+        return Finding("data folder", "problem", reason)
+    return Finding("data folder", "ok", f"{folder}{'' if folder.exists() else ' (made when first needed)'}")
 
 
 def _kb(settings: Settings) -> Finding:

@@ -23,7 +23,9 @@ def settings(*, as_json: bool, **options: Any) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("setting", "value", "from", "meaning", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    for title in ("setting", "value", "from", "meaning"):
+        table.add_column(title, overflow="fold")
     for row in rows:
         style = "dim" if row["source"] == "default" else "bold"
         shown = "-" if row["value"] is None else str(row["value"])

@@ -1,0 +1,185 @@
+"""The real command in a subprocess."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bedstone import __version__
+from support.processes import BEDSTONE, bedstone, clean_environment
+
+
+@pytest.fixture
+def handbook(tmp_path: Path) -> Path:
+    file = tmp_path / "handbook.txt"
+    file.write_text("Charging takes four hours.")
+    return file
+
+
+def test_it_knows_its_version() -> None:
+    assert bedstone("--version").stdout == f"bedstone, version {__version__}\n"
+
+
+def test_on_a_terminal_it_explains_itself() -> None:
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours), os.fdopen(theirs):
+        run = subprocess.run(
+            [BEDSTONE], stdin=theirs, capture_output=True, text=True, timeout=30, check=False, env=clean_environment()
+        )
+    assert run.stdout.startswith("Usage: bedstone")
+
+
+@pytest.mark.parametrize("arguments", [[], ["serve"], ["--log-level", "info"]])
+def test_on_a_pipe_it_serves_until_the_pipe_closes(handbook: Path, arguments: list[str]) -> None:
+    run = bedstone(*arguments, BEDSTONE_KB__FILE_PATH=str(handbook))
+    assert run.returncode == 0
+    assert run.stdout == ""
+    assert "Serving kb" in run.stderr
+
+
+def test_with_nothing_configured_it_says_what_to_configure(tmp_path: Path) -> None:
+    run = bedstone("serve", cwd=tmp_path, XDG_CONFIG_HOME=str(tmp_path))
+    assert run.returncode == 1
+    assert "--kb-file" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize("name", ["kbb", "kb,doks"])
+def test_a_typo_in_a_toolset_lists_the_valid_names(name: str) -> None:
+    run = bedstone("serve", "--toolsets", name)
+    assert run.returncode == 1
+    assert "Valid names: kb" in run.stderr
+    assert "conformance" not in run.stderr
+
+
+def test_tools_are_listed_shown_and_called(handbook: Path) -> None:
+    kb = ["--kb-file", handbook]
+    assert "get_kb_info" in bedstone("tools", "list", *kb).stdout
+    assert [row["name"] for row in json.loads(bedstone("tools", "list", "--json", *kb).stdout)] == [
+        "get_kb_info",
+        "get_kb_content",
+    ]
+    shown = json.loads(bedstone("tools", "show", "get_kb_info", *kb).stdout)
+    assert shown["inputSchema"] == {"type": "object", "properties": {}}
+    called = bedstone("tools", "call", "get_kb_content", *kb)
+    assert called.returncode == 0
+    assert json.loads(called.stdout)["content"] == "Charging takes four hours."
+
+
+def test_a_failing_call_fails_the_command(handbook: Path) -> None:
+    refused = bedstone("tools", "call", "get_kb_content", "page=2", "--kb-file", handbook)
+    assert refused.returncode == 1
+    assert json.loads(refused.stdout)["error"] == "Unknown parameter: page. Parameters: none"
+    unknown = bedstone("tools", "call", "get_kb", "--kb-file", handbook)
+    assert unknown.returncode == 1
+    assert "Tools: get_kb_info, get_kb_content" in unknown.stderr
+    for arguments in (["page"], ["--json", "{"], ["--json", "[]"]):
+        assert "Error:" in bedstone("tools", "call", "get_kb_content", *arguments, "--kb-file", handbook).stderr
+
+
+def test_kb_prints_what_the_tools_answer(handbook: Path) -> None:
+    info = json.loads(bedstone("kb", "info", "--kb-file", handbook).stdout)
+    assert info["info"]["contentLength"] == 26
+    content = json.loads(bedstone("kb", "content", "--kb-file", handbook).stdout)
+    assert content == {"status": "ok", "contentLength": 26, "content": "Charging takes four hours."}
+    missing = bedstone("kb", "content", "--kb-file", handbook.with_name("none.txt"))
+    assert missing.returncode == 1
+    assert json.loads(missing.stdout)["status"] == "error"
+
+
+def test_settings_say_where_each_value_came_from(tmp_path: Path) -> None:
+    config = tmp_path / "bedstone.toml"
+    config.write_text('[kb]\nfile_path = "notes.txt"\ndescription = "From the file"\n[mcp]\nport = 4000\n')
+    run = bedstone(
+        "settings",
+        "--json",
+        "--port",
+        "5000",
+        cwd=tmp_path,
+        BEDSTONE_KB__DESCRIPTION="From outside",
+        BEDSTONE_MCP__TOKEN="tulip",
+    )
+    rows = {row["setting"]: (row["value"], row["source"]) for row in json.loads(run.stdout)}
+    assert rows["mcp.port"] == (5000, "flag")
+    assert rows["kb.description"] == ("From outside", "BEDSTONE_KB__DESCRIPTION")
+    assert rows["kb.file_path"] == (str(tmp_path / "notes.txt"), str(config))
+    assert rows["data_dir"] == (str(tmp_path / ".bedstone"), str(config))
+    assert rows["kb.reload"] == ("on-change", "default")
+    assert rows["mcp.token"] == ("********", "BEDSTONE_MCP__TOKEN")
+    assert "tulip" not in bedstone("settings", BEDSTONE_MCP__TOKEN="tulip").stdout
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("[kb]\nfile_pat = 1", "Unknown setting kb.file_pat (from"),
+        ("[mcp]\nport = 70000", "Invalid value for mcp.port (from"),
+        ("[mcp", "Cannot read the configuration file"),
+        ("kb = 5", "Invalid value for kb (from"),
+    ],
+)
+def test_a_wrong_configuration_file_is_named(tmp_path: Path, config: str, message: str) -> None:
+    (tmp_path / "bedstone.toml").write_text(config)
+    run = bedstone("settings", cwd=tmp_path)
+    assert run.returncode == 1
+    assert message in run.stderr
+    assert "bedstone.toml" in run.stderr
+
+
+def test_doctor_tells_what_to_mend(tmp_path: Path, handbook: Path) -> None:
+    healthy = bedstone("doctor", "--json", "--kb-file", handbook, "--data-dir", tmp_path / "data")
+    assert healthy.returncode == 0
+    assert {row["verdict"] for row in json.loads(healthy.stdout)} <= {"ok", "note"}
+    sick = bedstone("doctor", "--kb-file", tmp_path / "none.txt", "--host", "0.0.0.0", "--data-dir", "/proc/nowhere")
+    assert sick.returncode == 1
+    for words in ("does not exist", "without a token", "Choose another with"):
+        assert words in " ".join(sick.stdout.split())
+    assert bedstone("doctor", "--toolsets", "kbb").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("client", "key"),
+    [("claude-desktop", "mcpServers"), ("claude-code", "mcpServers"), ("cursor", "mcpServers"), ("vscode", "servers")],
+)
+def test_install_prints_a_command_that_works_here(client: str, key: str, handbook: Path, tmp_path: Path) -> None:
+    run = bedstone("install", client, "--kb-file", handbook.name, cwd=tmp_path)
+    entry = json.loads(run.stdout)[key]["bedstone"]
+    assert entry["args"] == ["--kb-file", str(handbook)]
+    served = subprocess.run(
+        [entry["command"], *entry["args"]], input="", capture_output=True, text=True, timeout=30, check=False, cwd="/"
+    )
+    assert served.returncode == 0
+    remote = bedstone("install", client, "--url", "http://localhost:3000/mcp")
+    assert json.loads(remote.stdout)[key]["bedstone"]["url"] == "http://localhost:3000/mcp"
+
+
+def test_install_writes_beside_what_is_there(tmp_path: Path) -> None:
+    file = tmp_path / ".mcp.json"
+    file.write_text('{"mcpServers": {"other": {"command": "x"}}, "theme": "dark"}')
+    assert bedstone("install", "claude-code", "--write", cwd=tmp_path).returncode == 0
+    written = json.loads(file.read_text())
+    assert set(written["mcpServers"]) == {"other", "bedstone"}
+    assert written["theme"] == "dark"
+    assert "other" in (tmp_path / ".mcp.json.bak").read_text()
+    file.write_text("{broken")
+    refused = bedstone("install", "claude-code", "--write", cwd=tmp_path)
+    assert refused.returncode == 1
+    assert "nothing was written" in refused.stderr
+    assert file.read_text() == "{broken"
+
+
+@pytest.mark.parametrize(
+    ("script", "absent"),
+    [
+        ("import bedstone.cli.serve, bedstone.transports.stdio, bedstone.server", ["rich", "typer", "jinja2"]),
+        ("import bedstone.cli.tools, bedstone.cli.kb, bedstone.cli.settings", ["mcp", "starlette", "uvicorn", "rich"]),
+    ],
+)
+def test_nothing_is_imported_before_it_is_needed(script: str, absent: list[str]) -> None:
+    check = f"{script}\nimport sys\nprint([name for name in {absent} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=30, check=True)
+    assert run.stdout == "[]\n"

@@ -1,0 +1,27 @@
+"""Tool names and schemas are the public API: every change of them must be visible in a diff.
+
+`UPDATE_SNAPSHOTS=1 make test` writes the snapshots again.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from bedstone.app import build_toolset
+from bedstone.server.tools import definition
+from bedstone.settings import Settings
+from bedstone.toolsets import BUILTIN_TOOLSETS
+
+SNAPSHOTS = Path(__file__).with_name("schemas")
+
+
+@pytest.mark.parametrize("label", BUILTIN_TOOLSETS)
+def test_the_tools_are_what_they_were(label: str) -> None:
+    tools = build_toolset(label, Settings()).tools.values()
+    listed = [definition(tool).model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
+    snapshot = SNAPSHOTS / f"{label}.json"
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        snapshot.write_text(json.dumps(listed, indent=2) + "\n")
+    assert listed == json.loads(snapshot.read_text())

@@ -1,0 +1,127 @@
+"""Whole processes: how they start, serve and end."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from support.doors import HANDSHAKE, payload
+from support.processes import BEDSTONE, bedstone, clean_environment, free_port, listening
+
+ROOT = Path(__file__).resolve().parents[2]
+HANDBOOK = ROOT / "demo" / "handbook.txt"
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        [str(BEDSTONE), "--toolsets", "kb"],
+        [sys.executable, "-m", "bedstone", "--toolsets", "kb"],
+        [sys.executable, "-m", "bedstone.mcp_servers.kb.server"],
+        [sys.executable, str(ROOT / "mcp_servers" / "kb" / "server.py")],
+    ],
+)
+async def test_every_entry_point_serves_the_toolset_under_its_name(command: list[str]) -> None:
+    arguments = [*command[1:], "--kb-file", str(HANDBOOK)]
+    process = StdioServerParameters(command=command[0], args=arguments, env=clean_environment())
+    async with Client(process, mode=HANDSHAKE) as client:
+        assert client.server_info
+        assert client.server_info.name == "kb"
+        assert payload(await client.call_tool("get_kb_content"))["content"] == HANDBOOK.read_text()
+
+
+def test_the_hub_has_its_own_name_and_an_alias_for_every_label(tmp_path: Path) -> None:
+    initialize = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
+    with listening("--kb-file", HANDBOOK, log=tmp_path / "log") as server:
+        hub = json.loads(server.post("/mcp/initialize", initialize)[1])
+        alone = json.loads(server.post("/kb/mcp/initialize", initialize)[1])
+    assert hub["result"]["serverInfo"]["name"] == "bedstone"
+    assert alone["result"]["serverInfo"]["name"] == "kb"
+
+
+def test_a_listening_server_tells_a_person_where_it_is(tmp_path: Path) -> None:
+    with listening("--kb-file", HANDBOOK, log=tmp_path / "log") as server:
+        text = server.log.read_text()
+        assert f"http://localhost:{server.port}/mcp" in text
+        assert json.loads(text[text.index("{\n") : text.rindex("}") + 1])["mcpServers"]["bedstone"]["type"] == "http"
+        status, page = server.request("GET", "/")
+    assert status == 200
+    assert b"get_kb_content" in page
+
+
+@pytest.mark.parametrize(("transport", "open_path", "closed_path"), [("sse", "/messages/", "/mcp"), ("ws", "", "/sse")])
+def test_single_network_transports_leave_the_others_out(
+    tmp_path: Path, transport: str, open_path: str, closed_path: str
+) -> None:
+    with listening("--transport", transport, "--kb-file", HANDBOOK, log=tmp_path / "log") as server:
+        assert server.post(closed_path, LIST)[0] == 404
+        if open_path:
+            assert server.post(open_path, LIST)[0] == 400
+
+
+def test_stdio_and_network_can_be_served_together() -> None:
+    port = free_port()
+    command = [BEDSTONE, "serve", "--transport", "all", "--port", str(port), "--kb-file", str(HANDBOOK)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=clean_environment()
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["result"] == {}
+        _wait_for(port)
+        process.stdin.close()
+        assert process.wait(15) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_a_server_with_open_streams(tmp_path: Path, number: signal.Signals) -> None:
+    with listening("--kb-file", HANDBOOK, log=tmp_path / "log") as server:
+        with socket.create_connection(("127.0.0.1", server.port)) as stream:
+            stream.sendall(f"GET /sse HTTP/1.1\r\nHost: localhost:{server.port}\r\n\r\n".encode())
+            assert b"200 OK" in stream.recv(200)
+            server.process.send_signal(number)
+            server.process.wait(10)
+        assert "Traceback" not in server.log.read_text()
+
+
+def test_ctrl_c_ends_a_stdio_server_at_once() -> None:
+    command = [BEDSTONE, "serve", "--kb-file", str(HANDBOOK)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment()
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        process.stdin.flush()
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.wait(10)
+        assert b"Traceback" not in process.stderr.read()
+
+
+def test_a_port_in_use_is_said_in_words(tmp_path: Path) -> None:
+    with listening("--kb-file", HANDBOOK, log=tmp_path / "log") as server:
+        second = bedstone("serve", "--transport", "http", "--port", str(server.port), "--kb-file", HANDBOOK)
+    assert second.returncode == 1
+    assert f"Cannot listen on 127.0.0.1:{server.port}: Address already in use" in second.stderr
+
+
+def _wait_for(port: int) -> None:
+    for _ in range(200):
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise AssertionError(f"nothing listens on {port}")
