@@ -57,7 +57,7 @@ def test_a_typo_in_a_toolset_lists_the_valid_names(name: str) -> None:
 
 
 def test_tools_are_listed_shown_and_called(handbook: Path) -> None:
-    kb = ["--kb-file", handbook]
+    kb = ["--kb-file", str(handbook)]
     assert "get_kb_info" in bedstone("tools", "list", *kb).stdout
     assert [row["name"] for row in json.loads(bedstone("tools", "list", "--json", *kb).stdout)] == [
         "get_kb_info",

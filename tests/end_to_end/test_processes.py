@@ -68,7 +68,7 @@ def test_single_network_transports_leave_the_others_out(
 
 def test_stdio_and_network_can_be_served_together() -> None:
     port = free_port()
-    command = [BEDSTONE, "serve", "--transport", "all", "--port", str(port), "--kb-file", str(HANDBOOK)]
+    command = [str(BEDSTONE), "serve", "--transport", "all", "--port", str(port), "--kb-file", str(HANDBOOK)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=clean_environment()
     ) as process:
@@ -94,7 +94,7 @@ def test_signals_end_a_server_with_open_streams(tmp_path: Path, number: signal.S
 
 
 def test_ctrl_c_ends_a_stdio_server_at_once() -> None:
-    command = [BEDSTONE, "serve", "--kb-file", str(HANDBOOK)]
+    command = [str(BEDSTONE), "serve", "--kb-file", str(HANDBOOK)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment()
     ) as process:

@@ -30,7 +30,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
 def test_it_serves_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
     environment = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", environment], check=True, timeout=120)
-    install = [environment / "bin" / "pip", "install", "--quiet", wheel]
+    install = [str(environment / "bin" / "pip"), "install", "--quiet", str(wheel)]
     subprocess.run(install, check=True, timeout=600, capture_output=True)
     messages = [
         {
