@@ -3,8 +3,10 @@
 import logging
 import sys
 from pathlib import Path
+from typing import Literal, get_args, get_origin
 
 import click
+from pydantic.fields import FieldInfo
 
 from bedstone.app import build_toolset
 from bedstone.cli.main import main as command
@@ -30,7 +32,7 @@ def _others() -> dict[str, str]:
 
 def _settings() -> str:
     rows = [
-        f"| `{key}` | `{environment_name(key)}` | {_default(info.default)} | {info.description} |"
+        f"| `{key}` | `{environment_name(key)}` | {_default(info.default)} | {info.description}{_choices(info)} |"
         for key, info in setting_fields()
     ]
     head = """# Settings
@@ -43,6 +45,11 @@ values in force and what set them.
 |---|---|---|---|
 """
     return head + "\n".join(rows) + "\n"
+
+
+def _choices(info: FieldInfo) -> str:
+    choices = get_args(info.annotation) if get_origin(info.annotation) is Literal else ()
+    return f": {', '.join(f'`{choice}`' for choice in choices)}" if choices else ""
 
 
 def _default(value: object) -> str:

@@ -50,7 +50,7 @@ async def open_app(settings: Settings) -> AsyncIterator[App]:
 
 def chosen_toolsets(settings: Settings) -> list[str]:
     """The toolsets asked for, or all that are configured."""
-    if settings.toolsets is not None:
+    if settings.toolsets:
         names = list(dict.fromkeys(name.replace("-", "_") for name in settings.toolsets))
         for name in names:
             if name not in HIDDEN_TOOLSETS:

@@ -2,7 +2,7 @@
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -17,10 +17,15 @@ from bedstone.errors import InvalidSetting
 CONFIG_NAME = "bedstone.toml"
 DATA_NAME = ".bedstone"
 PREFIX = "BEDSTONE_"
+CONFIG_VARIABLE = "BEDSTONE_CONFIG"
 
 
 def _split(value: Any) -> Any:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
 
 
 Names = Annotated[list[str], BeforeValidator(_split)]
@@ -31,7 +36,9 @@ class Section(BaseModel):
 
 
 class LogSettings(Section):
-    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least important line to log")
+    level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
+        "info", description="Least important line to log"
+    )
     format: Literal["text", "json"] = Field("text", description="Log lines for people, or as JSON")
 
 
@@ -84,15 +91,20 @@ class Settings(Section):
             raise InvalidSetting(f"Cannot read the token file {self.mcp.token_file}: {error}") from error
         if not token:
             raise InvalidSetting(f"The token file {self.mcp.token_file} is empty.")
+        if len(token.split()) > 1:
+            raise InvalidSetting(
+                f"The token file {self.mcp.token_file} must hold one word: the token and nothing else."
+            )
         return token
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """The settings in force, and for each that was set, what set it."""
+    """The settings in force, for each that was set what set it, and what looks like a slip of the pen."""
 
     settings: Settings
     sources: Mapping[str, str] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -114,14 +126,20 @@ def load_settings(
     environ = os.environ if environ is None else environ
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    for layer in reversed(list(_layers(flags or {}, config or _path(environ.get(f"{PREFIX}CONFIG")), environ))):
+    for layer in reversed(list(_layers(flags or {}, config or _path(environ.get(CONFIG_VARIABLE)), environ))):
         for key, value in layer.values.items():
             values[key] = layer.folder / Path(value).expanduser() if _is_path(key, value) else value
             sources[key] = layer.sources[key]
     try:
-        return Configuration(Settings.model_validate(_nested(values)), sources)
+        return Configuration(Settings.model_validate(_nested(values)), sources, list(_strange_variables(environ)))
     except ValidationError as error:
         raise InvalidSetting(_explain(error, sources)) from None
+
+
+def local_config() -> Path | None:
+    """The configuration file of the working folder."""
+    path = Path.cwd() / CONFIG_NAME
+    return path if path.is_file() else None
 
 
 def setting_fields(section: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
@@ -138,13 +156,20 @@ def environment_name(key: str) -> str:
     return PREFIX + key.replace(".", "__").upper()
 
 
+def _strange_variables(environ: Mapping[str, str]) -> Iterator[str]:
+    known = [CONFIG_VARIABLE, *(environment_name(key) for key, _ in setting_fields())]
+    for name in environ:
+        if name.startswith(PREFIX) and name not in known:
+            near = get_close_matches(name, known, n=1)
+            yield f"The variable {name} is no setting." + (f" Did you mean {near[0]}?" if near else "")
+
+
 def _layers(flags: Mapping[str, Any], config: Path | None, environ: Mapping[str, str]) -> Iterator[_Layer]:
     here = Path.cwd()
     yield _Layer(flags, dict.fromkeys(flags, "flag"), here)
     variables = {key: environment_name(key) for key, _ in setting_fields() if environment_name(key) in environ}
     yield _Layer({key: environ[name] for key, name in variables.items()}, variables, here)
-    local = config or here / CONFIG_NAME
-    if config or local.is_file():
+    if local := config or local_config():
         yield _file_layer(local.resolve())
     user = Path(platformdirs.user_config_dir("bedstone", appauthor=False)) / CONFIG_NAME
     if user.is_file():
@@ -192,7 +217,7 @@ def _explain(error: ValidationError, sources: Mapping[str, str]) -> str:
     problem = error.errors(include_url=False, include_input=False)[0]
     known = [key for key, _ in setting_fields()]
     key = ".".join(str(part) for part in problem["loc"])
-    source = next((sources[name] for name in (key, key.rpartition(".")[0]) if name in sources), "the settings")
+    source = next((sources[name] for name in sources if name == key or name.startswith(f"{key}.")), "the settings")
     if problem["type"] == "extra_forbidden":
         near = get_close_matches(key, known, n=1)
         guess = f" Did you mean {near[0]}?" if near else " `bedstone settings` lists all of them."

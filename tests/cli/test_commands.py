@@ -120,6 +120,7 @@ def test_settings_say_where_each_value_came_from(tmp_path: Path) -> None:
         ("[mcp]\nport = 70000", "Invalid value for mcp.port (from"),
         ("[mcp", "Cannot read the configuration file"),
         ("kb = 5", "Invalid value for kb (from"),
+        ("[kbb]\nfile_path = 1", "Unknown setting kbb (from"),
     ],
 )
 def test_a_wrong_configuration_file_is_named(tmp_path: Path, config: str, message: str) -> None:
@@ -128,6 +129,14 @@ def test_a_wrong_configuration_file_is_named(tmp_path: Path, config: str, messag
     assert run.returncode == 1
     assert message in run.stderr
     assert "bedstone.toml" in run.stderr
+
+
+def test_variables_that_are_no_settings_are_mentioned(handbook: Path) -> None:
+    run = bedstone(
+        "serve", "--kb-file", handbook, BEDSTONE_KB_FILE="x", BEDSTONE_TOOLSETS="", BEDSTONE_LOG__LEVEL="INFO"
+    )
+    assert "The variable BEDSTONE_KB_FILE is no setting. Did you mean BEDSTONE_KB__FILE_PATH?" in run.stderr
+    assert "Serving kb" in run.stderr
 
 
 def test_doctor_tells_what_to_mend(tmp_path: Path, handbook: Path) -> None:
@@ -153,23 +162,74 @@ def test_install_prints_a_command_that_works_here(client: str, key: str, handboo
         [entry["command"], *entry["args"]], input="", capture_output=True, text=True, timeout=30, check=False, cwd="/"
     )
     assert served.returncode == 0
-    remote = bedstone("install", client, "--url", "http://localhost:3000/mcp")
-    assert json.loads(remote.stdout)[key]["bedstone"]["url"] == "http://localhost:3000/mcp"
+
+
+def test_install_carries_over_what_is_set_here(handbook: Path, tmp_path: Path) -> None:
+    config = tmp_path / "bedstone.toml"
+    config.write_text(f'[kb]\nfile_path = "{handbook.name}"\n')
+    for arguments in ([], ["--config", "bedstone.toml"]):
+        entry = json.loads(bedstone("install", "cursor", *arguments, cwd=tmp_path).stdout)["mcpServers"]["bedstone"]
+        assert entry["args"] == ["--config", str(config)]
+    config.unlink()
+    variables = {"BEDSTONE_KB__FILE_PATH": handbook.name, "BEDSTONE_MCP__TOKEN": "tulip"}
+    run = bedstone("install", "cursor", cwd=tmp_path, **variables)
+    assert json.loads(run.stdout)["mcpServers"]["bedstone"]["env"] == {"BEDSTONE_KB__FILE_PATH": str(handbook)}
+
+
+def test_install_connects_to_a_running_server() -> None:
+    url = "http://localhost:3000/mcp"
+    entry = json.loads(bedstone("install", "vscode", "--url", url).stdout)["servers"]["bedstone"]
+    assert entry == {"type": "http", "url": url}
+    guarded = json.loads(bedstone("install", "vscode", "--url", url, BEDSTONE_MCP__TOKEN="tulip").stdout)
+    assert guarded["servers"]["bedstone"]["headers"] == {"Authorization": "Bearer <token>"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Nothing to serve yet"),
+        (["--url", "not-a-url"], "Not an address"),
+        (["--toolsets", "kb", "--server-name", ""], "Not a name"),
+        (["--url", "http://localhost:3000/mcp"], "starts its servers itself"),
+    ],
+)
+def test_install_refuses_what_cannot_work(arguments: list[str], message: str, tmp_path: Path) -> None:
+    client = "claude-desktop" if "itself" in message else "cursor"
+    run = bedstone("install", client, *arguments, "--write", cwd=tmp_path, HOME=str(tmp_path))
+    assert run.returncode == 1
+    assert message in run.stderr
+    assert not list(tmp_path.rglob("*.json"))
 
 
 def test_install_writes_beside_what_is_there(tmp_path: Path) -> None:
-    file = tmp_path / ".mcp.json"
-    file.write_text('{"mcpServers": {"other": {"command": "x"}}, "theme": "dark"}')
-    assert bedstone("install", "claude-code", "--write", cwd=tmp_path).returncode == 0
-    written = json.loads(file.read_text())
-    assert set(written["mcpServers"]) == {"other", "bedstone"}
+    real = tmp_path / "dotfiles.json"
+    real.write_text('{"mcpServers": {"other": {"command": "x"}}, "theme": "dark"}')
+    real.chmod(0o600)
+    link = tmp_path / ".mcp.json"
+    link.symlink_to(real)
+    original = real.read_text()
+    for name in ("one", "two"):
+        run = bedstone("install", "claude-code", "--toolsets", "kb", "--server-name", name, "--write", cwd=tmp_path)
+        assert run.returncode == 0
+    written = json.loads(real.read_text())
+    assert set(written["mcpServers"]) == {"other", "one", "two"}
     assert written["theme"] == "dark"
-    assert "other" in (tmp_path / ".mcp.json.bak").read_text()
-    file.write_text("{broken")
-    refused = bedstone("install", "claude-code", "--write", cwd=tmp_path)
-    assert refused.returncode == 1
-    assert "nothing was written" in refused.stderr
-    assert file.read_text() == "{broken"
+    assert link.is_symlink()
+    assert real.stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "dotfiles.json.bak").read_text() == original
+
+
+@pytest.mark.parametrize("content", ["{broken", "[]", '{"mcpServers": []}', None])
+def test_install_leaves_alone_what_it_does_not_understand(content: str | None, tmp_path: Path) -> None:
+    file = tmp_path / ".mcp.json"
+    if content is None:
+        file.mkdir()
+    else:
+        file.write_text(content)
+    run = bedstone("install", "claude-code", "--toolsets", "kb", "--write", cwd=tmp_path)
+    assert run.returncode == 1
+    assert "nothing was written" in run.stderr
+    assert content is None or file.read_text() == content
 
 
 @pytest.mark.parametrize(

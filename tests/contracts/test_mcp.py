@@ -302,32 +302,42 @@ async def test_a_bare_post_needs_no_handshake(base: str, accept: str) -> None:
 
 
 BROKEN = [
-    ("{not json", -32700),
-    ('{"jsonrpc": "2.0", "id": 1}', -32600),
-    ('[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]', -32600),
-    ('"hello"', -32600),
+    ("{not json", -32700, None),
+    ('{"jsonrpc": "2.0", "id": 7, "method": "ping", "params": {"word": "\\ud800"}}', -32700, 7),
+    ('{"jsonrpc": "2.0", "id": 7}', -32600, 7),
+    ('{"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": [1]}', -32600, "a"),
+    ('[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]', -32600, None),
+    ('"hello"', -32600, None),
 ]
+ODD_ID = ('{"jsonrpc": "2.0", "id": 1.5, "method": "ping"}', -32600, None)
 
 
 @proves("mcp.error.parse", "mcp.error.invalid-request")
-@pytest.mark.parametrize(("text", "code"), BROKEN)
-async def test_what_is_no_request_is_answered_over_http(base: str, text: str, code: int) -> None:
+@pytest.mark.parametrize(("text", "code", "request_id"), [*BROKEN, ODD_ID])
+@pytest.mark.parametrize("version", ["2026-07-28", "2025-06-18"])
+async def test_what_is_no_request_is_answered_over_http(
+    base: str, text: str, code: int, request_id: int | str | None, version: str
+) -> None:
     async with httpx2.AsyncClient(headers={"content-type": "application/json"}) as http:
-        bare = await http.post(f"{base}/mcp", content=text)
-        assert (bare.status_code, bare.json()["error"]["code"], bare.json()["id"]) == (400, code, None)
-        sdk = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2026-07-28"}
-        modern = await http.post(f"{base}/mcp", content=text, headers=sdk)
-        assert modern.status_code == 400
-        assert modern.json()["error"]["code"] in (-32700, -32600)
+        bare = (await http.post(f"{base}/mcp", content=text)).json()
+        assert bare["error"]["code"] == code
+        assert bare["id"] in (request_id, None if code == -32700 else request_id)
+        headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": version}
+        response = await http.post(f"{base}/mcp", content=text, headers=headers)
+        answer = response.json()
+        assert (response.status_code, answer["error"]["code"], answer["id"]) == (400, code, request_id)
+        assert "pydantic" not in response.text
 
 
 @proves("mcp.error.parse", "mcp.error.invalid-request", "mcp.websocket")
-@pytest.mark.parametrize(("text", "code"), BROKEN)
-async def test_what_is_no_request_is_answered_over_websocket(base: str, text: str, code: int) -> None:
+@pytest.mark.parametrize(("text", "code", "request_id"), [*BROKEN, ODD_ID])
+async def test_what_is_no_request_is_answered_over_websocket(
+    base: str, text: str, code: int, request_id: int | str | None
+) -> None:
     async with connect_websocket(f"{base}/mcp".replace("http", "ws")) as socket:
         await socket.send(text)
         answer = json.loads(await socket.recv())
-        assert (answer["error"]["code"], answer["id"]) == (code, None)
+        assert (answer["error"]["code"], answer["id"]) == (code, request_id)
         await socket.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}))
         assert json.loads(await socket.recv())["id"] == 1
 
@@ -340,15 +350,36 @@ async def test_what_is_no_request_is_answered_over_stdio() -> None:
     lines = TextReceiveStream(process.stdout)
     with anyio.fail_after(20):
         async with process:
-            for text, code in BROKEN:
+            for text, code, request_id in BROKEN:
                 await process.stdin.send(f"{text}\n".encode())
                 answer = json.loads(await lines.receive())
-                assert (answer["error"]["code"], answer["id"]) == (code, None)
+                assert (answer["error"]["code"], answer["id"]) == (code, request_id)
             request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}
             await process.stdin.send(json.dumps(request).encode() + b"\n")
             assert json.loads(await lines.receive())["result"]["protocolVersion"] == "2025-06-18"
             await process.stdin.aclose()
             assert await process.wait() == 0
+
+
+@pytest.mark.parametrize("frames", [[], ["{garbage"]])
+async def test_a_socket_that_closes_early_is_no_event(
+    base: str, frames: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connect_websocket(f"{base}/mcp".replace("http", "ws")) as socket:
+        for frame in frames:
+            await socket.send(frame)
+            await socket.recv()
+    async with httpx2.AsyncClient() as http:
+        assert (await http.get(f"{base}/healthz")).status_code == 200
+    assert "Exception" not in caplog.text
+
+
+async def test_a_trailing_slash_changes_nothing(base: str) -> None:
+    for mode in (MODERN, HANDSHAKE):
+        async with Client(f"{base}/mcp/", mode=mode) as client:
+            assert len((await client.list_tools()).tools) == 5
+    async with Client(websocket_client(f"{base}/mcp/".replace("http", "ws")), mode=HANDSHAKE) as client:
+        assert len((await client.list_tools()).tools) == 5
 
 
 async def test_binary_frames_close_the_socket(base: str) -> None:
@@ -365,8 +396,11 @@ async def test_the_method_in_the_body_must_be_that_of_the_path(base: str) -> Non
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         response = await http.post(f"{base}/mcp/resources/list", json=message)
         assert (response.status_code, response.json()["error"]["code"]) == (400, -32600)
+        assert response.json()["id"] == 1
         empty = await http.post(f"{base}/mcp/tools/list")
         assert len(empty.json()["result"]["tools"]) == 5
+        params = await http.post(f"{base}/mcp/tools/call", json={"name": "repeat", "arguments": {"word": "hi"}})
+        assert params.json()["result"]["structuredContent"]["said"] == "hi"
         form = await http.post(f"{base}/mcp/tools/list", content="a=1", headers={"content-type": "text/plain"})
         assert form.status_code == 400
 

@@ -62,6 +62,8 @@ def test_single_network_transports_leave_the_others_out(
 ) -> None:
     with listening("--transport", transport, "--kb-file", HANDBOOK, log=tmp_path / "log") as server:
         assert server.post(closed_path, LIST)[0] == 404
+        address = "/sse" if transport == "sse" else "/mcp"
+        assert f"{'http' if transport == 'sse' else 'ws'}://localhost:{server.port}{address}" in server.log.read_text()
         if open_path:
             assert server.post(open_path, LIST)[0] == 400
 
@@ -82,6 +84,31 @@ def test_stdio_and_network_can_be_served_together() -> None:
         assert process.wait(15) == 0
 
 
+def test_without_an_input_all_serves_the_network(tmp_path: Path) -> None:
+    with listening("--transport", "all", "--kb-file", HANDBOOK, log=tmp_path / "log") as server:
+        assert server.post("/mcp/tools/list", LIST)[0] == 200
+        busy = bedstone("serve", "--transport", "all", "--port", str(server.port), "--kb-file", HANDBOOK)
+        assert busy.returncode == 1
+        assert busy.stderr.count("\n") < 6
+        assert "Cannot listen on" in busy.stderr
+
+
+def test_a_client_that_is_gone_is_one_line_in_the_log() -> None:
+    command = [str(BEDSTONE), "serve", "--kb-file", str(HANDBOOK)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment()
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        process.stdin.close()
+        assert process.wait(15) == 0
+        log = process.stderr.read()
+        assert b"Traceback" not in log
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_a_server_with_open_streams(tmp_path: Path, number: signal.Signals) -> None:
     with listening("--kb-file", HANDBOOK, log=tmp_path / "log") as server:
@@ -91,6 +118,7 @@ def test_signals_end_a_server_with_open_streams(tmp_path: Path, number: signal.S
             server.process.send_signal(number)
             server.process.wait(10)
         assert "Traceback" not in server.log.read_text()
+        assert "ERROR" not in server.log.read_text()
 
 
 def test_ctrl_c_ends_a_stdio_server_at_once() -> None:
@@ -113,7 +141,7 @@ def test_a_port_in_use_is_said_in_words(tmp_path: Path) -> None:
     with listening("--kb-file", HANDBOOK, log=tmp_path / "log") as server:
         second = bedstone("serve", "--transport", "http", "--port", str(server.port), "--kb-file", HANDBOOK)
     assert second.returncode == 1
-    assert f"Cannot listen on 127.0.0.1:{server.port}: Address already in use" in second.stderr
+    assert f"Cannot listen on 127.0.0.1, port {server.port}: Address already in use" in second.stderr
 
 
 def _wait_for(port: int) -> None:

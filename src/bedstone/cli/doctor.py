@@ -20,6 +20,7 @@ from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, set
 from bedstone.errors import BedstoneError
 from bedstone.settings import LogSettings, Settings
 
+LARGE_KB = 800_000  # as JSON in an event this comes near the 1 MiB that clients take
 MARKS = {"ok": "[green]ok[/green]", "note": "[yellow]note[/yellow]", "problem": "[red]problem[/red]"}
 
 
@@ -50,15 +51,25 @@ def examine(options: dict[str, Any]) -> Iterator[Finding]:
     """Look at everything, in the order one would mend it."""
     yield Finding("bedstone", "ok", f"{__version__} on Python {platform.python_version()}, mcp {version('mcp')}")
     try:
-        settings = configuration(options).settings
-        yield Finding("settings", "ok", "valid; `bedstone settings` shows them")
-        yield Finding("toolsets", "ok", ", ".join(chosen_toolsets(settings)))
+        loaded = configuration(options)
     except BedstoneError as error:
         yield Finding("settings", "problem", error.message)
         return
+    settings = loaded.settings
+    yield Finding("settings", "ok", "valid; `bedstone settings` shows them")
+    yield from (Finding("settings", "note", warning) for warning in loaded.warnings)
+    yield _toolsets(settings)
     yield _data_folder(settings.data_folder)
     yield _kb(settings)
-    yield from _network(settings)
+    yield _access(settings)
+    yield _port(settings)
+
+
+def _toolsets(settings: Settings) -> Finding:
+    try:
+        return Finding("toolsets", "ok", ", ".join(chosen_toolsets(settings)))
+    except BedstoneError as error:
+        return Finding("toolsets", "problem", error.message)
 
 
 def _data_folder(folder: Path) -> Finding:
@@ -80,23 +91,32 @@ def _kb(settings: Settings) -> Finding:
     file = TextFile(path).load()
     if file.problem:
         return Finding("kb file", "problem", file.problem)
+    if file.size_bytes > LARGE_KB:
+        advice = (
+            "handshake-era HTTP clients can only get it whole with mcp.json_response = true, and SSE clients not at all"
+        )
+        return Finding("kb file", "note", f"{path}, {file.size_bytes} bytes: {advice}.")
     return Finding("kb file", "ok", f"{path}, {file.size_bytes} bytes")
 
 
-def _network(settings: Settings) -> Iterator[Finding]:
+def _access(settings: Settings) -> Finding:
     from bedstone.transports.access import Access
 
-    mcp = settings.mcp
     try:
-        Access.for_address(mcp.host, allowed_hosts=mcp.allowed_hosts, token=settings.access_token)
-        yield Finding("access", "ok", "with a token" if settings.access_token else "this machine only")
+        token = settings.access_token
+        Access.for_address(settings.mcp.host, allowed_hosts=settings.mcp.allowed_hosts, token=token)
     except BedstoneError as error:
-        yield Finding("access", "problem", error.message)
+        return Finding("access", "problem", error.message)
+    return Finding("access", "ok", "with a token" if token else "this machine only")
+
+
+def _port(settings: Settings) -> Finding:
+    port = settings.mcp.port
     with socket.socket() as probe:
-        if probe.connect_ex(("127.0.0.1", mcp.port)) == 0:
-            yield Finding("port", "note", f"Something already listens on {mcp.port}. Choose another with --port.")
-        else:
-            yield Finding("port", "ok", f"{mcp.port} is free")
+        if probe.connect_ex(("127.0.0.1", port)) != 0:
+            return Finding("port", "ok", f"{port} is free")
+    verdict: Literal["note", "problem"] = "note" if settings.mcp.transport == "stdio" else "problem"
+    return Finding("port", verdict, f"Something already listens on {port}. Choose another with --port.")
 
 
 def _print(findings: list[Finding]) -> None:

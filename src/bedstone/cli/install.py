@@ -2,18 +2,22 @@
 
 import json
 import os
+import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
-from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, given_arguments, settings_options
+from bedstone.app import chosen_toolsets
+from bedstone.cli.options import CONTENT_FLAGS, configuration, given_arguments, settings_options
 from bedstone.errors import InvalidSetting
+from bedstone.settings import Settings, environment_name, setting_fields
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,7 @@ class Client:
     title: str
     path: Callable[[], Path]
     key: str = "mcpServers"
+    remote: bool = True
 
 
 def _claude_desktop() -> Path:
@@ -33,8 +38,9 @@ def _claude_desktop() -> Path:
     return Path.home() / ".config" / "Claude" / "claude_desktop_config.json"
 
 
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 CLIENTS = {
-    "claude-desktop": Client("Claude Desktop", _claude_desktop),
+    "claude-desktop": Client("Claude Desktop", _claude_desktop, remote=False),
     "claude-code": Client("Claude Code", lambda: Path.cwd() / ".mcp.json"),
     "cursor": Client("Cursor", lambda: Path.home() / ".cursor" / "mcp.json"),
     "vscode": Client("VS Code", lambda: Path.cwd() / ".vscode" / "mcp.json", key="servers"),
@@ -43,7 +49,7 @@ CLIENTS = {
 
 @click.command(short_help="Print or write a client's MCP configuration.")
 @click.argument("client", type=click.Choice(list(CLIENTS)))
-@settings_options(CONTENT_FLAGS | SERVER_FLAGS)
+@settings_options(CONTENT_FLAGS)
 @click.option("--url", help="Connect to a running server, such as http://localhost:3000/mcp, instead of starting one.")
 @click.option("--server-name", default="bedstone", show_default=True, help="Name of the entry.")
 @click.option("--write", is_flag=True, help="Write it into the client's configuration file; other entries are kept.")
@@ -53,15 +59,54 @@ def install(client: str, *, url: str | None, server_name: str, write: bool, **op
     Options such as --kb-file become part of the command that the client starts.
     """
     target = CLIENTS[client]
-    entry = {"type": "http", "url": url} if url else _command(given_arguments(options))
+    if not NAME.fullmatch(server_name):
+        raise InvalidSetting(f"Not a name for an entry: {server_name!r}. Use letters, digits, _ and -.")
+    entry = _address(target, url, configuration(options).settings) if url else _start(options)
     fragment = {target.key: {server_name: entry}}
+    path = target.path()
     if not write:
         click.echo(json.dumps(fragment, indent=2))
-        click.echo(f"\nGoes into {target.path()}; --write puts it there.", err=True)
+        click.echo(f"\nGoes into {path}; --write puts it there.", err=True)
         return
-    path = target.path()
-    _write(path, _merge(_read(path), fragment))
+    try:
+        _write(path.resolve(), _merge(path, _read(path), fragment))
+    except OSError as error:
+        raise InvalidSetting(f"Cannot write {path}: {error.strerror}") from error
     click.echo(f"Wrote {server_name} into {path}. Restart {target.title} to use it.")
+
+
+def _address(target: Client, url: str, settings: Settings) -> dict[str, Any]:
+    if not target.remote:
+        raise InvalidSetting(
+            f"{target.title} starts its servers itself: leave out --url, or add the address in its settings."
+        )
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        raise InvalidSetting(f"Not an address: {url!r}. Write it like http://localhost:3000/mcp")
+    entry: dict[str, Any] = {"type": "http", "url": url}
+    if settings.access_token:
+        entry["headers"] = {"Authorization": "Bearer <token>"}
+    return entry
+
+
+def _start(options: dict[str, Any]) -> dict[str, Any]:
+    """The command a client starts, with what is set here by options, variables and files."""
+    settings = configuration(options).settings
+    chosen_toolsets(settings)  # says what to configure if there is nothing to serve
+    if settings.kb.file_path and not settings.kb.file_path.exists():
+        click.echo(f"Note: there is no file {settings.kb.file_path} yet.", err=True)
+    entry = _command(given_arguments(options))
+    if variables := dict(_variables(settings)):
+        entry["env"] = variables
+    return entry
+
+
+def _variables(settings: Settings) -> Iterator[tuple[str, str]]:
+    """The settings of this environment; those of the network, the token among them, are not a client's business."""
+    paths = {"data_dir": settings.data_dir, "kb.file_path": settings.kb.file_path}
+    for key, _ in setting_fields():
+        name = environment_name(key)
+        if name in os.environ and not key.startswith("mcp."):
+            yield name, str(paths.get(key) or os.environ[name])
 
 
 def _command(arguments: list[str]) -> dict[str, Any]:
@@ -76,6 +121,8 @@ def _read(path: Path) -> dict[str, Any]:
         document = json.loads(path.read_text(encoding="utf-8") or "{}")
     except FileNotFoundError:
         return {}
+    except OSError as error:
+        raise InvalidSetting(f"Cannot read {path}: {error.strerror}; nothing was written.") from error
     except ValueError as error:
         raise InvalidSetting(f"{path} is not valid JSON ({error}); nothing was written.") from error
     if not isinstance(document, dict):
@@ -83,15 +130,23 @@ def _read(path: Path) -> dict[str, Any]:
     return document
 
 
-def _merge(document: dict[str, Any], fragment: dict[str, Any]) -> dict[str, Any]:
-    return document | {key: (document.get(key) or {}) | servers for key, servers in fragment.items()}
+def _merge(path: Path, document: dict[str, Any], fragment: dict[str, Any]) -> dict[str, Any]:
+    for key, servers in fragment.items():
+        present = document.get(key, {})
+        if not isinstance(present, dict):
+            raise InvalidSetting(f"{key!r} in {path} does not hold an object; nothing was written.")
+        document = document | {key: present | servers}
+    return document
 
 
 def _write(path: Path, document: dict[str, Any]) -> None:
-    """Replace the file whole, keeping the old one beside it."""
+    """Replace the file whole, with the permissions it had; the first version stays beside it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists():
-        shutil.copy2(path, path.with_suffix(".json.bak"))
-    draft = path.with_suffix(".json.new")
+    draft, original = path.with_suffix(".json.new"), path.with_suffix(".json.bak")
+    draft.touch(mode=0o600)
     draft.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    if path.exists():
+        shutil.copymode(path, draft)
+        if not original.exists():
+            shutil.copy2(path, original)
     draft.replace(path)

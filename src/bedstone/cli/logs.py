@@ -31,6 +31,8 @@ def configure_logging(settings: LogSettings) -> None:
     text = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s", "%H:%M:%S")
     handler.setFormatter(JsonLines() if settings.format == "json" else text)
     logging.basicConfig(level=settings.level.upper(), handlers=[handler], force=True)
+    # Streams that are still open when we stop are cut; uvicorn calls that an error of the application.
+    logging.getLogger("uvicorn.error").addFilter(lambda record: "without completing response" not in record.msg)
     if settings.level != "debug":
         for chatty in ("mcp", "uvicorn.access", "uvicorn.error", "httpx"):
             logging.getLogger(chatty).setLevel(logging.WARNING)

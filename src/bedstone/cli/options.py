@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
 
-from bedstone.settings import Configuration, load_settings, setting_fields
+from bedstone.settings import Configuration, load_settings, local_config, setting_fields
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -46,9 +46,10 @@ def configuration(options: dict[str, Any]) -> Configuration:
 
 
 def given_arguments(options: dict[str, Any]) -> list[str]:
-    """The options a user gave, as arguments for another start; paths are made absolute."""
-    arguments: list[str] = []
-    for flag, key in (CONTENT_FLAGS | SERVER_FLAGS).items():
+    """What a user gave, and the local configuration file, as arguments for a start in another folder."""
+    config = options.get("config") or local_config()
+    arguments = ["--config", str(config.absolute())] if config else []
+    for flag, key in CONTENT_FLAGS.items():
         value = options.get(_parameter(key))
         if isinstance(value, bool):
             arguments += [flag] if value else []

@@ -15,7 +15,10 @@ from bedstone.settings import Configuration, environment_name, setting_fields
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def settings(*, as_json: bool, **options: Any) -> None:
     """Print every setting with its value and what set it: a flag, a variable, a file, or the default."""
-    rows = list(setting_rows(configuration(options)))
+    loaded = configuration(options)
+    rows = setting_rows(loaded)
+    for warning in loaded.warnings:
+        click.echo(f"Note: {warning}", err=True)
     if as_json:
         click.echo(json.dumps(rows, indent=2, default=str))
         return

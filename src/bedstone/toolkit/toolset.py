@@ -11,8 +11,9 @@ from bedstone.toolkit.reply import Reply
 from bedstone.toolkit.resource import Resource, ResourceContents, ResourceTemplate
 from bedstone.toolkit.tool import Progress, Tool, declared_tools
 
-# Text and structured content together double a payload; above this size large tools send the text alone.
-STRUCTURED_LIMIT = 1_000_000
+# Text and structured content together double a payload, and handshake-era clients refuse events above 1 MiB: above
+# this size large tools send the text alone.
+STRUCTURED_LIMIT = 250_000
 
 ChangeListener = Callable[[], Awaitable[None]]
 

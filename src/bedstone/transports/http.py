@@ -1,13 +1,14 @@
 """The ASGI application: the hub at /mcp, each toolset alone at /<label>/mcp, health, and the page."""
 
+import errno
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+import mcp_types as wire
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import RequestBodyLimitMiddleware
-from pydantic_core import from_json
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -20,6 +21,7 @@ from bedstone import __version__
 from bedstone.errors import InvalidSetting
 from bedstone.server import BedstoneServer
 from bedstone.transports.access import Access, Guard
+from bedstone.transports.jsonrpc import Malformed, failure, parse
 from bedstone.transports.plain import PlainEndpoint
 from bedstone.transports.sse import sse_routes
 from bedstone.transports.websocket import serve_websocket
@@ -59,6 +61,7 @@ def build_http_app(
 
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket, or a sentence about why not."""
+    host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio turns Nagle's algorithm off only for sockets that say they are TCP; left on, every answer waits 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -68,9 +71,8 @@ def listen(host: str, port: int) -> socket.socket:
         listener.listen(1024)
     except OSError as error:
         listener.close()
-        raise InvalidSetting(
-            f"Cannot listen on {host}:{port}: {error.strerror}. Choose another port with --port."
-        ) from error
+        advice = "Choose another port with --port" if error.errno == errno.EADDRINUSE else "Check --host and --port"
+        raise InvalidSetting(f"Cannot listen on {host}, port {port}: {error.strerror}. {advice}.") from error
     return listener
 
 
@@ -81,7 +83,7 @@ def _server_routes(
     if "http" in transports:
         plain = RequestBodyLimitMiddleware(PlainEndpoint(server), MAX_BODY_BYTES)
         routes += [
-            Route(f"{prefix}/mcp", StreamableEndpoint(manager, plain)),
+            *(Route(f"{prefix}/mcp{slash}", StreamableEndpoint(manager, plain)) for slash in ("", "/")),
             Route(f"{prefix}/mcp/{{method:path}}", plain, methods=["POST"]),
         ]
     if "ws" in transports:
@@ -89,7 +91,7 @@ def _server_routes(
         async def websocket(socket: WebSocket) -> None:
             await serve_websocket(server, socket)
 
-        routes.append(WebSocketRoute(f"{prefix}/mcp", websocket))
+        routes += [WebSocketRoute(f"{prefix}/mcp{slash}", websocket) for slash in ("", "/")]
     if "sse" in transports:
         routes += sse_routes(prefix, server)
     return routes
@@ -100,21 +102,30 @@ class StreamableEndpoint:
 
     def __init__(self, manager: StreamableHTTPSessionManager, plain: ASGIApp) -> None:
         self._plain = plain
-        self._streamable = RequestBodyLimitMiddleware(self._route, MAX_BODY_BYTES)
         self._manager = manager
+        self._checked = RequestBodyLimitMiddleware(self._check, MAX_BODY_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
-        if scope["method"] != "POST" or any(header in headers for header in SESSION_HEADERS):
+        in_session = any(header in headers for header in SESSION_HEADERS)
+        if scope["method"] != "POST":
             await self._manager.handle_request(scope, receive, send)
-        elif "text/event-stream" not in headers.get("accept", ""):
-            await self._plain(scope, receive, send)
+        elif in_session or "text/event-stream" in headers.get("accept", ""):
+            await self._checked(scope, receive, send)
         else:
-            await self._streamable(scope, receive, send)
+            await self._plain(scope, receive, send)
 
-    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Only `initialize` may open a session; the limit middleware has the body ready to be replayed."""
+    async def _check(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer what is no message ourselves: the SDK would print its parser's findings.
+
+        Only `initialize` may open a session. The limit middleware has gathered the body into one event.
+        """
         body = await receive()
+        try:
+            message = parse(body.get("body", b"")).message
+        except Malformed as malformed:
+            await JSONResponse(failure(malformed.request_id, malformed.error), 400)(scope, receive, send)
+            return
         replayed = False
 
         async def replay() -> Any:
@@ -124,16 +135,9 @@ class StreamableEndpoint:
             replayed = True
             return body
 
-        opens_session = _method(body.get("body", b"")) == "initialize"
-        await (self._manager.handle_request if opens_session else self._plain)(scope, replay, send)
-
-
-def _method(body: bytes) -> Any:
-    try:
-        message = from_json(body)
-    except ValueError:
-        return None
-    return message.get("method") if isinstance(message, dict) else None
+        in_session = any(header in Headers(scope=scope) for header in SESSION_HEADERS)
+        opens = isinstance(message, wire.JSONRPCRequest) and message.method == "initialize"
+        await (self._manager.handle_request if in_session or opens else self._plain)(scope, replay, send)
 
 
 async def _health(_: Request) -> Response:

@@ -41,7 +41,7 @@ class PlainEndpoint:
             _check_media_type(request, body)
             message = _parse(body, method)
         except Malformed as malformed:
-            await _json(failure(None, malformed.error))(scope, receive, send)
+            await _json(failure(malformed.request_id, malformed.error))(scope, receive, send)
             return
         response: Response | None = None
 
@@ -111,25 +111,30 @@ def _check_media_type(request: Request, body: bytes) -> None:
 
 
 def _parse(body: bytes, method: str | None) -> dict[str, Any]:
-    """The message; on POST /mcp/<method> the path supplies a missing method, and an empty body asks plainly."""
-    if method is not None and not body:
-        return {"id": None, "method": method}
+    """The message. On POST /mcp/<method> the path may stand for the method, and bare params for the whole message."""
     try:
-        message = from_json(body)
+        message = from_json(body or b"{}")
     except ValueError:
         raise Malformed(wire.PARSE_ERROR, "Parse error: the body is not valid JSON") from None
-    if isinstance(message, list):
-        raise Malformed(wire.INVALID_REQUEST, "Invalid Request: batches are not supported; send one message at a time")
-    if not isinstance(message, dict):
-        raise Malformed(wire.INVALID_REQUEST, "Invalid Request: the message is not an object")
-    named = message.get("method", method)
-    if not isinstance(named, str) or not isinstance(message.get("params") or {}, dict):
-        raise Malformed(wire.INVALID_REQUEST, "Invalid Request: method must be a string and params an object")
-    if isinstance(message.get("id"), (dict, list, bool, float)):
-        raise Malformed(wire.INVALID_REQUEST, "Invalid Request: id must be a string or an integer")
-    if method is not None and named != method:
-        raise Malformed(wire.INVALID_REQUEST, f"Invalid Request: the path says {method}, the body says {named}")
-    return message | {"method": named}
+    if method is not None and isinstance(message, dict):
+        if not {"jsonrpc", "id", "method"} & set(message):
+            return {"id": None, "method": method, "params": message}
+        if message.setdefault("method", method) != method:
+            said = f"Invalid Request: the path says {method}, the body says {message['method']}"
+            raise Malformed(wire.INVALID_REQUEST, said, Malformed.of(message).request_id)
+    if not _is_message(message):
+        raise Malformed.of(message)
+    return dict(message)
+
+
+def _is_message(message: Any) -> bool:
+    return (
+        isinstance(message, dict)
+        and isinstance(message.get("method"), str)
+        and isinstance(message.get("params") or {}, dict)
+        and isinstance(message.get("id"), str | int | None)
+        and not isinstance(message.get("id"), bool)
+    )
 
 
 def _json(message: dict[str, Any]) -> Response:

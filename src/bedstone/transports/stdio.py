@@ -39,8 +39,9 @@ class Lines(Messages):
         while isinstance(item := await self._incoming.receive(), Exception):
             if not isinstance(item, ValidationError):
                 raise item
-            error = Malformed.because(item).error
-            await self._outgoing.send(SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=None, error=error)))
+            malformed = Malformed.because(item)
+            answer = wire.JSONRPCError(jsonrpc="2.0", id=malformed.request_id, error=malformed.error)
+            await self._outgoing.send(SessionMessage(answer))
         return item
 
     async def aclose(self) -> None:

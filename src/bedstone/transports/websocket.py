@@ -27,21 +27,24 @@ class Frames(Messages):
     def __init__(self, socket: WebSocket) -> None:
         self._socket = socket
         self._writing = anyio.Lock()
+        self._ended = False
 
     async def receive(self) -> SessionMessage:
         """The next message, after complaining about frames that are none."""
-        while True:
+        while not self._ended:
             frame = await self._socket.receive()
-            if frame["type"] == "websocket.disconnect":
-                raise anyio.EndOfStream
             text = frame.get("text")
-            if text is None:
+            if frame["type"] == "websocket.disconnect":
+                self._ended = True
+            elif text is None:
+                self._ended = True
                 await self._socket.close(UNSUPPORTED_DATA, "Send JSON-RPC messages as text frames")
-                raise anyio.EndOfStream
-            try:
-                return parse(text)
-            except Malformed as malformed:
-                await self._write(json.dumps(failure(None, malformed.error)))
+            else:
+                try:
+                    return parse(text)
+                except Malformed as malformed:
+                    await self._write(json.dumps(failure(malformed.request_id, malformed.error)))
+        raise anyio.EndOfStream
 
     async def send(self, item: SessionMessage, /) -> None:
         """Send a message as one frame."""

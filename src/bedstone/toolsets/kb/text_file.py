@@ -50,14 +50,16 @@ class TextFile:
         return self._snapshot if unchanged else None
 
     def load(self) -> Snapshot:
-        """Read the file, blocking."""
-        self._snapshot = _read(self._path)
-        self._log(self._snapshot)
+        """Read the file, blocking; the log hears of it unless it failed in the same way before."""
+        before, self._snapshot = self._snapshot, _read(self._path)
+        if before is None or self._snapshot.problem != before.problem or not self._snapshot.problem:
+            self._log(self._snapshot)
         return self._snapshot
 
     def _log(self, snapshot: Snapshot) -> None:
         if snapshot.problem:
-            logger.warning("kb: %s (%s)", snapshot.problem, self._path, extra={"action": "kb_unavailable"})
+            place = f" ({self._path})" if self._path else ""
+            logger.warning("kb: %s%s", snapshot.problem, place, extra={"action": "kb_unavailable"})
         else:
             logger.info("kb: loaded %s, %d bytes", self._path, snapshot.size_bytes, extra={"action": "kb_loaded"})
 
