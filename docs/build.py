@@ -39,7 +39,8 @@ def _settings() -> str:
 
 From the strongest to the weakest: a flag, the environment, `bedstone.toml` in the working folder (or `--config FILE`),
 `bedstone.toml` in the user's configuration folder. Paths in a file start from its folder. `bedstone settings` shows the
-values in force and what set them.
+values in force and what set them. The variable `BEDSTONE_CONFIG` names a file like `--config` does; an empty variable
+counts as none.
 
 | setting | environment | default | meaning |
 |---|---|---|---|

@@ -1,7 +1,7 @@
 """Builds every part from the settings: the only place where parts meet."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ class App:
 
     settings: Settings
     toolsets: Mapping[str, Toolset]
+    aclose: Callable[[], Awaitable[None]]
 
     def hub(self) -> "BedstoneServer":
         """One server with every toolset; a single toolset asked for by name answers under its own."""
@@ -44,8 +45,12 @@ class App:
 
 @asynccontextmanager
 async def open_app(settings: Settings) -> AsyncIterator[App]:
-    """Open every chosen toolset, and close them again."""
-    yield App(settings, {label: build_toolset(label, settings) for label in chosen_toolsets(settings)})
+    """Open every chosen toolset, and close them again, the last one first."""
+    toolsets = {label: build_toolset(label, settings) for label in chosen_toolsets(settings)}
+    async with AsyncExitStack() as opened:
+        for toolset in toolsets.values():
+            await opened.enter_async_context(toolset.opened())
+        yield App(settings, toolsets, opened.aclose)
 
 
 def chosen_toolsets(settings: Settings) -> list[str]:

@@ -16,6 +16,7 @@ from bedstone.errors import InvalidSetting
 
 CONFIG_NAME = "bedstone.toml"
 DATA_NAME = ".bedstone"
+ONE_OF = {"mcp.token": "mcp.token_file", "mcp.token_file": "mcp.token"}
 PREFIX = "BEDSTONE_"
 CONFIG_VARIABLE = "BEDSTONE_CONFIG"
 
@@ -48,7 +49,9 @@ class McpSettings(Section):
     )
     host: str = Field("127.0.0.1", description="Address to listen on; any but loopback needs a token")
     port: int = Field(3000, description="Port to listen on", ge=1, le=65535)
-    token: SecretStr | None = Field(None, description="Bearer token every request must show; better in a file")
+    token: SecretStr | None = Field(
+        None, description="Bearer token every request must show; better in a file", min_length=1
+    )
     token_file: Path | None = Field(None, description="File that holds the bearer token")
     allowed_hosts: Names = Field([], description="Further host names clients may use; * allows any")
     json_response: bool = Field(
@@ -81,7 +84,7 @@ class Settings(Section):
     @property
     def access_token(self) -> str | None:
         """The token, given directly or in its file."""
-        if self.mcp.token:
+        if self.mcp.token is not None:
             return self.mcp.token.get_secret_value()
         if self.mcp.token_file is None:
             return None
@@ -126,10 +129,15 @@ def load_settings(
     environ = os.environ if environ is None else environ
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    for layer in reversed(list(_layers(flags or {}, config or _path(environ.get(CONFIG_VARIABLE)), environ))):
+    local = config or _path(environ.get(CONFIG_VARIABLE)) or local_config()
+    for layer in reversed(list(_layers(flags or {}, local, environ))):
         for key, value in layer.values.items():
-            values[key] = layer.folder / Path(value).expanduser() if _is_path(key, value) else value
+            values[key] = layer.folder / _expanded(value) if _is_path(key, value) else value
             sources[key] = layer.sources[key]
+            if key in ONE_OF:  # the stronger source has the last word
+                values.pop(ONE_OF[key], None)
+    if local:
+        values.setdefault("data_dir", local.resolve().parent / DATA_NAME)
     try:
         return Configuration(Settings.model_validate(_nested(values)), sources, list(_strange_variables(environ)))
     except ValidationError as error:
@@ -164,12 +172,12 @@ def _strange_variables(environ: Mapping[str, str]) -> Iterator[str]:
             yield f"The variable {name} is no setting." + (f" Did you mean {near[0]}?" if near else "")
 
 
-def _layers(flags: Mapping[str, Any], config: Path | None, environ: Mapping[str, str]) -> Iterator[_Layer]:
+def _layers(flags: Mapping[str, Any], local: Path | None, environ: Mapping[str, str]) -> Iterator[_Layer]:
     here = Path.cwd()
     yield _Layer(flags, dict.fromkeys(flags, "flag"), here)
-    variables = {key: environment_name(key) for key, _ in setting_fields() if environment_name(key) in environ}
+    variables = {key: environment_name(key) for key, _ in setting_fields() if environ.get(environment_name(key))}
     yield _Layer({key: environ[name] for key, name in variables.items()}, variables, here)
-    if local := config or local_config():
+    if local:
         yield _file_layer(local.resolve())
     user = Path(platformdirs.user_config_dir("bedstone", appauthor=False)) / CONFIG_NAME
     if user.is_file():
@@ -181,7 +189,7 @@ def _file_layer(path: Path) -> _Layer:
         tree = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidSetting(f"Cannot read the configuration file {path}: {error}") from error
-    values = {"data_dir": DATA_NAME} | dict(_flat(tree))
+    values = dict(_flat(tree))
     return _Layer(values, dict.fromkeys(values, str(path)), path.parent)
 
 
@@ -199,7 +207,12 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
         *sections, name = key.split(".")
         node = tree
         for section in sections:
-            node = node.setdefault(section, {})
+            inner = node.setdefault(section, {})
+            if not isinstance(inner, dict):
+                raise InvalidSetting(
+                    f"{section} is a section of settings, not a value: write [{section}] above its settings."
+                )
+            node = inner
         node[name] = value
     return tree
 
@@ -207,6 +220,13 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
 def _is_path(key: str, value: Any) -> bool:
     info = dict(setting_fields()).get(key)
     return info is not None and info.annotation == (Path | None) and isinstance(value, str | Path)
+
+
+def _expanded(value: str | Path) -> Path:
+    try:
+        return Path(value).expanduser()
+    except RuntimeError as error:  # nobody has that name
+        raise InvalidSetting(f"Cannot find the home folder in {str(value)!r}.") from error
 
 
 def _path(text: str | None) -> Path | None:

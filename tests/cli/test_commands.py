@@ -107,7 +107,7 @@ def test_settings_say_where_each_value_came_from(tmp_path: Path) -> None:
     assert rows["mcp.port"] == (5000, "flag")
     assert rows["kb.description"] == ("From outside", "BEDSTONE_KB__DESCRIPTION")
     assert rows["kb.file_path"] == (str(tmp_path / "notes.txt"), str(config))
-    assert rows["data_dir"] == (str(tmp_path / ".bedstone"), str(config))
+    assert rows["data_dir"] == (str(tmp_path / ".bedstone"), "default")
     assert rows["kb.reload"] == ("on-change", "default")
     assert rows["mcp.token"] == ("********", "BEDSTONE_MCP__TOKEN")
     assert "tulip" not in bedstone("settings", BEDSTONE_MCP__TOKEN="tulip").stdout
@@ -120,6 +120,7 @@ def test_settings_say_where_each_value_came_from(tmp_path: Path) -> None:
         ("[mcp]\nport = 70000", "Invalid value for mcp.port (from"),
         ("[mcp", "Cannot read the configuration file"),
         ("kb = 5", "Invalid value for kb (from"),
+        ('[kb]\nfile_path = "~nobody-of-that-name/x"', "Cannot find the home folder"),
         ("[kbb]\nfile_path = 1", "Unknown setting kbb (from"),
     ],
 )
@@ -128,7 +129,21 @@ def test_a_wrong_configuration_file_is_named(tmp_path: Path, config: str, messag
     run = bedstone("settings", cwd=tmp_path)
     assert run.returncode == 1
     assert message in run.stderr
-    assert "bedstone.toml" in run.stderr
+    assert "bedstone.toml" in run.stderr or "home folder" in message
+
+
+def test_the_stronger_source_of_a_token_wins(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("from-the-file")
+    run = bedstone("settings", "--json", "--token-file", token, BEDSTONE_MCP__TOKEN="tulip")
+    rows = {row["setting"]: row["value"] for row in json.loads(run.stdout)}
+    assert (rows["mcp.token"], rows["mcp.token_file"]) == (None, str(token))
+
+
+@pytest.mark.parametrize("name", ["DATA_DIR", "KB__FILE_PATH", "TOOLSETS", "MCP__TOKEN", "MCP__PORT"])
+def test_an_empty_variable_is_none(name: str, tmp_path: Path) -> None:
+    plain = json.loads(bedstone("settings", "--json", cwd=tmp_path).stdout)
+    assert json.loads(bedstone("settings", "--json", cwd=tmp_path, **{f"BEDSTONE_{name}": ""}).stdout) == plain
 
 
 def test_variables_that_are_no_settings_are_mentioned(handbook: Path) -> None:

@@ -164,6 +164,23 @@ async def test_folders_and_pipes_are_no_files(tmp_path: Path) -> None:
         assert payload(content)["status"] == "error"
 
 
+async def test_a_folder_in_place_of_the_file_costs_no_descriptors(tmp_path: Path) -> None:
+    async with DOORS["memory-handshake"]([kb(tmp_path)]) as door:
+        await door.call("get_kb_content")
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        for _ in range(20):
+            await door.call("get_kb_content")
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is locked for root")
+async def test_a_locked_file_is_an_error(door: Door, file: Path) -> None:
+    file.write_text("secret")
+    file.chmod(0)
+    assert payload(await door.call("get_kb_info"))["info"]["lastModified"]
+    assert "Permission denied" in payload(await door.call("get_kb_content"))["error"]
+
+
 @proves("kb.content.unmodified")
 async def test_only_a_byte_order_mark_is_dropped(door: Door, file: Path) -> None:
     file.write_bytes(b"\xef\xbb\xbf" + TEXT.encode())

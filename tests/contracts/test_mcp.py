@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio
 import httpx2
@@ -25,6 +25,9 @@ from support.workshop import Workshop
 INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
 
+NAMES = ["repeat", "paint", "count", "wait", "break", "misfit", "delegate"]
+
+
 @pytest.fixture
 def workshop() -> Workshop:
     return Workshop()
@@ -44,7 +47,7 @@ async def base(workshop: Workshop) -> AsyncIterator[str]:
 
 @proves("mcp.tools.same-everywhere")
 async def test_every_door_gives_the_same_answers(door: Door) -> None:
-    assert [tool.name for tool in await door.list_tools()] == ["repeat", "paint", "count", "wait", "break"]
+    assert [tool.name for tool in await door.list_tools()] == NAMES
     answer = await door.call("repeat", {"word": "ja", "times": 2, "async": True})
     assert payload(answer) == {"said": "ja ja", "nextWord": None}
     assert answer.structured_content == payload(answer)
@@ -73,6 +76,39 @@ async def test_bad_arguments_get_the_toolsets_error(
     assert answer.is_error
     assert answer.structured_content is None
     assert (payload(answer)["error"], payload(answer)["parameter"]) == (code, parameter)
+
+
+async def test_a_whole_number_may_have_a_point(door: Door) -> None:
+    assert payload(await door.call("repeat", {"word": "a", "times": 2.0}))["said"] == "a a"
+
+
+@pytest.mark.parametrize("name", ["memory-2026", "http-handshake", "plain"])
+async def test_read_only_refuses_what_would_change_something(name: str) -> None:
+    workshop = Workshop(read_only=True)
+    async with DOORS[name]([workshop]) as door:
+        refused = await door.call("paint", {"colour": "red"})
+        assert not (await door.call("repeat", {"word": "a"})).is_error
+    assert refused.is_error
+    assert payload(refused)["error"] == "read_only"
+    assert workshop.painted == 0
+
+
+async def test_what_a_resource_cannot_give_keeps_its_sentence(door: Door) -> None:
+    with pytest.raises(MCPError) as error:
+        await door.read("shelf:///burnt")
+    assert (error.value.code, error.value.message) == (-32000, "The box has burnt")
+
+
+async def test_an_error_inside_a_task_group_keeps_its_shape(door: Door) -> None:
+    answer = await door.call("delegate")
+    assert answer.is_error
+    assert payload(answer)["error"] == "unavailable"
+
+
+async def test_a_result_that_does_not_fit_is_our_defect(door: Door) -> None:
+    with pytest.raises(MCPError) as error:
+        await door.call("misfit")
+    assert error.value.code == -32603
 
 
 async def test_null_means_left_out(door: Door) -> None:
@@ -159,6 +195,8 @@ async def test_background_tasks_are_cancelled_by_notification(base: str, worksho
         await socket.send(json.dumps(notice))
         await socket.send(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}))
         await socket.recv()
+        unknown = notice | {"params": {"taskId": "task-9"}}
+        await socket.send(json.dumps(unknown))
     assert workshop.tasks["task-1"] == "cancelled"
     workshop.tasks["task-1"] = "running"
     async with httpx2.AsyncClient() as http:
@@ -239,6 +277,21 @@ async def test_the_handshake_agrees_on_the_version_asked_for(base: str, path: st
     assert result["capabilities"]["resources"] == {"subscribe": False, "listChanged": False}
 
 
+@proves("mcp.version.contract", "mcp.version.all")
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+async def test_sessions_and_sockets_agree_on_the_version_asked_for(base: str, version: str) -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE | {"protocolVersion": version}}
+    headers = [("accept", "application/json"), ("accept", "Text/Event-Stream")]  # a header may come in two lines
+    async with httpx2.AsyncClient() as http:
+        response = await http.post(f"{base}/mcp", json=message, headers=headers)
+    assert response.headers["mcp-session-id"]
+    event = next(line for line in response.text.splitlines() if line.startswith("data: {"))
+    assert json.loads(event.removeprefix("data: "))["result"]["protocolVersion"] == version
+    async with connect_websocket(f"{base}/mcp".replace("http", "ws")) as socket:
+        await socket.send(json.dumps(message))
+        assert json.loads(await socket.recv())["result"]["protocolVersion"] == version
+
+
 @proves("mcp.version.all")
 @pytest.mark.parametrize(("mode", "version"), [("auto", "2026-07-28"), (HANDSHAKE, "2025-11-25")])
 async def test_clients_of_every_era_connect(base: str, mode: str, version: str) -> None:
@@ -255,6 +308,20 @@ async def test_plain_initialize_is_lenient(base: str) -> None:
         response = await http.post(f"{base}/workshop/mcp/initialize", json=message)
     assert response.json()["result"]["capabilities"]["resources"] == {"subscribe": False, "listChanged": False}
     assert response.json()["result"]["protocolVersion"] == "2025-06-18"
+
+
+@proves("mcp.plain.initialize")
+async def test_a_contract_may_print_less_for_plain_initialize() -> None:
+    class Terse(Workshop):
+        label = "terse"
+        plain_initialize: ClassVar[dict[str, Any]] = {"capabilities": {"resources": {"subscribe": False}}}
+
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
+    async with serving([Terse()]) as base, httpx2.AsyncClient() as http:
+        alone = (await http.post(f"{base}/terse/mcp/initialize", json=message)).json()
+        async with Client(f"{base}/terse/mcp", mode=HANDSHAKE) as client:
+            assert client.protocol_version == "2025-11-25"
+    assert alone == {"jsonrpc": "2.0", "id": 1, "result": {"capabilities": {"resources": {"subscribe": False}}}}
 
 
 @proves("mcp.plain.resources-list", "mcp.plain.templates", "mcp.plain.resources-read")
@@ -377,9 +444,9 @@ async def test_a_socket_that_closes_early_is_no_event(
 async def test_a_trailing_slash_changes_nothing(base: str) -> None:
     for mode in (MODERN, HANDSHAKE):
         async with Client(f"{base}/mcp/", mode=mode) as client:
-            assert len((await client.list_tools()).tools) == 5
+            assert len((await client.list_tools()).tools) == len(NAMES)
     async with Client(websocket_client(f"{base}/mcp/".replace("http", "ws")), mode=HANDSHAKE) as client:
-        assert len((await client.list_tools()).tools) == 5
+        assert len((await client.list_tools()).tools) == len(NAMES)
 
 
 async def test_binary_frames_close_the_socket(base: str) -> None:
@@ -398,11 +465,23 @@ async def test_the_method_in_the_body_must_be_that_of_the_path(base: str) -> Non
         assert (response.status_code, response.json()["error"]["code"]) == (400, -32600)
         assert response.json()["id"] == 1
         empty = await http.post(f"{base}/mcp/tools/list")
-        assert len(empty.json()["result"]["tools"]) == 5
+        assert len(empty.json()["result"]["tools"]) == len(NAMES)
         params = await http.post(f"{base}/mcp/tools/call", json={"name": "repeat", "arguments": {"word": "hi"}})
         assert params.json()["result"]["structuredContent"]["said"] == "hi"
         form = await http.post(f"{base}/mcp/tools/list", content="a=1", headers={"content-type": "text/plain"})
         assert form.status_code == 400
+
+
+async def test_malformed_and_oversized_messages_are_refused_over_sse(base: str) -> None:
+    async with httpx2.AsyncClient(headers={"content-type": "application/json"}) as http:
+        async with http.stream("GET", f"{base}/sse") as stream:
+            async for line in stream.aiter_lines():
+                if line.startswith("data: "):
+                    address = base + line.removeprefix("data: ")
+                    assert (await http.post(address, content="{not json")).status_code == 400
+                    assert (await http.post(address, content=" " * 5_000_000)).status_code == 413
+                    break
+        assert (await http.get(f"{base}/healthz")).status_code == 200
 
 
 async def test_each_toolset_stands_alone_under_its_own_name(base: str) -> None:
@@ -411,7 +490,7 @@ async def test_each_toolset_stands_alone_under_its_own_name(base: str) -> None:
             assert client.server_info
             assert client.server_info.name == "workshop"
             assert client.instructions == "A toolset for tests."
-            assert len((await client.list_tools()).tools) == 5
+            assert len((await client.list_tools()).tools) == len(NAMES)
 
 
 async def test_json_responses_carry_large_answers_to_handshake_clients() -> None:

@@ -1,11 +1,13 @@
 """Whole processes: how they start, serve and end."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -135,6 +137,81 @@ def test_ctrl_c_ends_a_stdio_server_at_once() -> None:
         process.send_signal(signal.SIGINT)
         process.wait(10)
         assert b"Traceback" not in process.stderr.read()
+
+
+def test_make_run_serves_the_demo() -> None:
+    port = free_port()
+    with subprocess.Popen(
+        ["make", "-C", str(ROOT), "run", f"PORT={port}"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=clean_environment(),
+        start_new_session=True,
+    ) as process:
+        try:
+            _wait_for(port)
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as page:
+                assert "Knowledge base file" in page.read().decode()
+        finally:
+            os.killpg(process.pid, signal.SIGINT)
+            process.wait(15)
+
+
+def test_a_toolset_is_closed_before_the_process_ends(tmp_path: Path) -> None:
+    """Whatever ends us: a toolset of another package writes a line when it is let go of."""
+    package = tmp_path / "site"
+    package.mkdir()
+    (package / "diary.py").write_text(DIARY)
+    info = package / "diary-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: diary\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[bedstone.toolsets]\nmy_diary = diary:Diary\n")
+    page = tmp_path / "page"
+    environment = {"PYTHONPATH": str(package), "DIARY": str(page)}
+    for number in (signal.SIGTERM, signal.SIGINT):
+        page.unlink(missing_ok=True)
+        with listening("--toolsets", "my-diary", "--name", "secret", log=tmp_path / "log", **environment) as server:
+            initialize = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
+            names = [
+                json.loads(server.post(f"{prefix}/mcp/initialize", initialize)[1])["result"]["serverInfo"]["name"]
+                for prefix in ("", "/my-diary", "/my_diary")
+            ]
+            assert names == ["secret", "diary", "diary"]
+            assert json.loads(server.request("GET", "/readyz")[1])["servers"] == ["secret", "diary"]
+            server.process.send_signal(number)
+            server.process.wait(10)
+        assert page.read_text() == "closed"
+        page.unlink()
+        command = [str(BEDSTONE), "--toolsets", "my_diary"]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=clean_environment() | environment
+        ) as process:
+            assert process.stdin
+            assert process.stdout
+            process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+            process.stdin.flush()
+            process.stdout.readline()
+            process.send_signal(number)
+            process.wait(10)
+        assert page.read_text() == "closed"
+
+
+DIARY = """
+import os
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from bedstone.toolkit import Toolset
+
+
+class Diary(Toolset):
+    label, title, server_name = "my_diary", "Diary", "diary"
+
+    @asynccontextmanager
+    async def opened(self):
+        yield
+        Path(os.environ["DIARY"]).write_text("closed")
+"""
 
 
 def test_a_port_in_use_is_said_in_words(tmp_path: Path) -> None:

@@ -63,7 +63,10 @@ def test_it_serves_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
     served.communicate(timeout=10)
     assert [tool["name"] for tool in answers[1]["result"]["tools"]] == ["get_kb_info", "get_kb_content"]
     installed = subprocess.run(
-        [environment / "bin" / "bedstone", "install", "cursor"], capture_output=True, text=True, check=True
+        [environment / "bin" / "bedstone", "install", "cursor", "--toolsets", "kb"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     # A wheel from a file is no release: only the index knows a release, and then the command is uvx.
     assert json.loads(installed.stdout)["mcpServers"]["bedstone"]["command"] == str(environment / "bin" / "bedstone")

@@ -1,12 +1,13 @@
 """A tiny toolset with everything a contract may ask of the toolkit."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import anyio
 from pydantic import Field, create_model
 
-from bedstone.errors import UnknownPrompt, UnknownResource, UnknownTask
+from bedstone.errors import Unavailable, UnknownPrompt, UnknownResource, UnknownTask
 from bedstone.toolkit import (
     Arguments,
     NoArguments,
@@ -59,7 +60,7 @@ class Workshop(Toolset):
         tools = dict(super().tools)
         colour: Any = Literal[tuple(self.colours)]
         pick = create_model("Pick", __base__=Arguments, colour=(colour, ...))
-        tools["paint"] = Tool(**{**vars(tools["paint"]), "arguments": pick})
+        tools["paint"] = replace(tools["paint"], arguments=pick)
         return tools
 
     @tool("repeat", "Say a word several times", title="Repeat")
@@ -91,6 +92,19 @@ class Workshop(Toolset):
     async def fail(self, _: NoArguments) -> str:
         raise Failure("the password is tulip")
 
+    @tool("misfit", "Answers what its model does not allow", title="Misfit")
+    async def misfit(self, _: NoArguments) -> Repeated:
+        return Repeated.model_validate({"said": 5})
+
+    @tool("delegate", "Fails in a task of its own", title="Delegate")
+    async def delegate(self, _: NoArguments) -> str:
+        async def fail() -> None:
+            raise Unavailable("Nobody is there")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(fail)
+        return "Done"
+
     async def add_colour(self, name: str) -> None:
         self.colours.append(name)
         await self.tools_changed()
@@ -102,6 +116,8 @@ class Workshop(Toolset):
         return [ResourceTemplate("shelf:///{number}", "Box", "A box on the shelf", "text/plain")]
 
     async def read_resource(self, uri: str) -> ResourceContents:
+        if uri == "shelf:///burnt":
+            raise Unavailable("The box has burnt")
         if not uri.startswith("shelf:///"):
             raise UnknownResource(f"Resource not found: {uri}")
         return ResourceContents(uri, f"In box {uri.removeprefix('shelf:///')}", "text/plain")

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import click
 
 from bedstone.app import chosen_toolsets
+from bedstone.cli.clients import network_entry
 from bedstone.cli.options import CONTENT_FLAGS, configuration, given_arguments, settings_options
 from bedstone.errors import InvalidSetting
 from bedstone.settings import Settings, environment_name, setting_fields
@@ -82,10 +83,7 @@ def _address(target: Client, url: str, settings: Settings) -> dict[str, Any]:
         )
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise InvalidSetting(f"Not an address: {url!r}. Write it like http://localhost:3000/mcp")
-    entry: dict[str, Any] = {"type": "http", "url": url}
-    if settings.access_token:
-        entry["headers"] = {"Authorization": "Bearer <token>"}
-    return entry
+    return network_entry(url, guarded=settings.access_token is not None)
 
 
 def _start(options: dict[str, Any]) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def given_arguments(options: dict[str, Any]) -> list[str]:
         if isinstance(value, bool):
             arguments += [flag] if value else []
         elif value is not None:
-            arguments += [flag, str(value.absolute() if isinstance(value, Path) else value)]
+            arguments += [flag, str(value.expanduser().absolute() if isinstance(value, Path) else value)]
     return arguments
 
 

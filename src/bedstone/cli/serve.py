@@ -1,22 +1,26 @@
 """`bedstone serve`: choose toolsets and transport, and serve until stopped."""
 
-import json
 import logging
 import os
 import signal
 import stat
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import click
 
 from bedstone import __version__
 from bedstone.app import App, open_app
+from bedstone.cli.clients import network_entry, snippet
 from bedstone.cli.logs import configure_logging
 from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, settings_options
 from bedstone.settings import Settings
+
+if TYPE_CHECKING:
+    import uvicorn
 
 logger = logging.getLogger(__name__)
 
@@ -60,11 +64,18 @@ def _input_is_open() -> bool:
 async def _serve_stdio(app: App) -> None:
     from bedstone.transports.stdio import serve_stdio
 
-    # A thread waits in a read of standard input that nothing can interrupt, so Ctrl-C ends the process at once.
-    # There is nothing to lose: what was acknowledged is on disk.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    async def leave_on_signal() -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for number in signals:
+                await app.aclose()
+                # A thread waits in a read of standard input that nothing can interrupt, an orderly end included.
+                os._exit(128 + number)
+
     try:
-        await serve_stdio(app.hub())
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(leave_on_signal)
+            await serve_stdio(app.hub())
+            tasks.cancel_scope.cancel()
     except* OSError as errors:
         logger.warning("The client is gone: %s", errors.exceptions[0], extra={"action": "client_gone"})
 
@@ -85,7 +96,7 @@ async def _serve_network(app: App, beside: Callable[[App], Awaitable[None]] | No
         access,
         transports=NETWORK_TRANSPORTS if everything else (mcp.transport,),
         json_response=mcp.json_response,
-        pages=page_routes(app.toolsets) if everything else (),
+        pages=page_routes(app.toolsets, _client_configuration(app)) if everything else (),
     )
     config = uvicorn.Config(
         asgi,
@@ -96,28 +107,52 @@ async def _serve_network(app: App, beside: Callable[[App], Awaitable[None]] | No
         ws_max_size=MAX_BODY_BYTES,
     )
     server = uvicorn.Server(config)
+    # uvicorn would repeat the signal after its own shutdown, and kill us before we have closed anything.
+    server.capture_signals = nullcontext  # type: ignore[method-assign, assignment]
     with listen(mcp.host, mcp.port) as listener:
-        click.echo(banner(app), err=True)
+        _announce(app)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(server.serve, [listener])
-            if beside is not None:
-                await beside(app)
-                server.should_exit = True
+            if beside is None:
+                tasks.start_soon(_stop_on_signal, server)
+            else:
+                tasks.start_soon(_stop_after, beside, app, server)
+            await server.serve([listener])
+            tasks.cancel_scope.cancel()
+
+
+async def _stop_on_signal(server: "uvicorn.Server") -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for number in signals:
+            server.handle_exit(number, None)  # the second one does not wait for open streams
+
+
+async def _stop_after(beside: Callable[[App], Awaitable[None]], app: App, server: "uvicorn.Server") -> None:
+    await beside(app)
+    server.handle_exit(signal.SIGTERM, None)
+
+
+def _announce(app: App) -> None:
+    if app.settings.log.format == "json":
+        address = f"{app.settings.mcp.host}, port {app.settings.mcp.port}"
+        logger.info("Listening on %s", address, extra={"action": "listening"})
+    else:
+        click.echo(banner(app), err=True)
+
+
+def _client_configuration(app: App) -> Callable[[str], str]:
+    guarded = app.settings.access_token is not None
+    return lambda base: snippet(network_entry(f"{base}/mcp", guarded=guarded))
 
 
 def banner(app: App) -> str:
     """What a person wants to know once the server listens: addresses, and a configuration to paste."""
     mcp = app.settings.mcp
     host = "localhost" if mcp.host == "127.0.0.1" else f"[{mcp.host.strip('[]')}]" if ":" in mcp.host else mcp.host
-    base, path = f"http://{host}:{mcp.port}", "/mcp"
-    entry: dict[str, Any] = {"type": "http"}
-    if mcp.transport == "sse":
-        path, entry = "/sse", {"type": "sse"}
-    elif mcp.transport == "ws":
-        base, entry = base.replace("http", "ws", 1), {"type": "ws"}
-    entry["url"] = f"{base}{path}"
-    if app.settings.access_token:
-        entry["headers"] = {"Authorization": "Bearer <token>"}
+    scheme, path, kind = {"sse": ("http", "/sse", "sse"), "ws": ("ws", "/mcp", "ws")}.get(
+        mcp.transport, ("http", "/mcp", "http")
+    )
+    base = f"{scheme}://{host}:{mcp.port}"
+    entry = network_entry(f"{base}{path}", kind=kind, guarded=app.settings.access_token is not None)
     rows = [("page", f"{base}/")] if mcp.transport in ("http", "all") else []
     rows += [("all toolsets", f"{base}{path}")]
     rows += [(label, f"{base}/{label.replace('_', '-')}{path}") for label in app.toolsets]
@@ -128,7 +163,7 @@ def banner(app: App) -> str:
             *(f"  {label:{width}}  {address}" for label, address in rows),
             "",
             "Paste this into your client's MCP configuration (or see `bedstone install --help`):",
-            json.dumps({"mcpServers": {"bedstone": entry}}, indent=2),
+            snippet(entry),
             "",
             "Ctrl-C stops it.",
         ]

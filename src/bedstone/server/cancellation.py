@@ -1,6 +1,7 @@
 """The contract's tools/cancel for background tasks, as request and as notification."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import mcp_types as wire
@@ -38,7 +39,8 @@ def add_cancellation(server: Server[Any], toolsets: Sequence[Toolset]) -> None:
         return await cancel(params.task_id)
 
     async def obey(_: Context, params: CancelNotificationParams) -> None:
-        await cancel(params.task_id)
+        with suppress(MCPError):  # nobody waits to hear that there is no such task
+            await cancel(params.task_id)
 
     server.add_request_handler("tools/cancel", CancelRequestParams, answer)
     server.add_notification_handler("tools/cancel", CancelNotificationParams, obey)

@@ -3,11 +3,14 @@
 from typing import Any
 from weakref import WeakSet
 
+import anyio
 from mcp.server.connection import Connection
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 
 Context = ServerRequestContext[Any, Any]
+
+PATIENCE_SECONDS = 2
 
 
 class ListChanges:
@@ -26,7 +29,13 @@ class ListChanges:
         return await call_next(ctx)
 
     async def tools_changed(self) -> None:
-        """Tell every listener that the list of tools is another."""
+        """Tell every listener that the list of tools is another; nobody waits for one that does not read."""
         await self._bus.publish(ToolsListChanged())
-        for connection in list(self._connections):
-            await connection.send_tool_list_changed()
+        async with anyio.create_task_group() as tasks:
+            for connection in list(self._connections):
+                tasks.start_soon(_tell, connection)
+
+
+async def _tell(connection: Connection) -> None:
+    with anyio.move_on_after(PATIENCE_SECONDS):
+        await connection.send_tool_list_changed()

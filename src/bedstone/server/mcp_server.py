@@ -1,7 +1,7 @@
 """One MCP server from a list of toolsets."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import mcp_types as wire
@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from bedstone import __version__
 from bedstone.server.cancellation import add_cancellation
 from bedstone.server.changes import ListChanges
+from bedstone.server.explained import explained
 from bedstone.server.prompts import Prompts
 from bedstone.server.resources import Resources
 from bedstone.server.tools import Tools
@@ -30,6 +31,7 @@ class BedstoneServer(Server[Any]):
 
     def __init__(self, name: str, toolsets: Sequence[Toolset]) -> None:
         tools, resources, prompts = Tools(toolsets), Resources(toolsets), Prompts(toolsets)
+        self._toolsets = toolsets
         self._changes = ListChanges()
         super().__init__(
             name,
@@ -39,13 +41,13 @@ class BedstoneServer(Server[Any]):
             cache_hints={"tools/list": LISTS, "resources/list": LISTS, "prompts/list": LISTS},
             get_tool_input_schema=tools.input_schema,
             on_list_tools=tools.list,
-            on_call_tool=tools.call,
+            on_call_tool=explained(tools.call),
             on_list_resources=resources.list,
             on_list_resource_templates=resources.templates,
-            on_read_resource=resources.read,
+            on_read_resource=explained(resources.read),
             on_list_prompts=prompts.list,
-            on_get_prompt=prompts.get,
-            on_completion=prompts.complete,
+            on_get_prompt=explained(prompts.get),
+            on_completion=explained(prompts.complete),
             on_subscriptions_listen=self._changes.listen,
         )
         add_cancellation(self, toolsets)
@@ -86,6 +88,15 @@ class BedstoneServer(Server[Any]):
                 "resources": wire.ResourcesCapability(subscribe=False, list_changed=False),
             }
         )
+
+    @property
+    def plain_initialize(self) -> Mapping[str, Any] | None:
+        """What the plain endpoint answers to `initialize` where a contract prints it, for a toolset served alone."""
+        return self._toolsets[0].plain_initialize if len(self._toolsets) == 1 else None
+
+    def problems(self) -> list[str]:
+        """What keeps a toolset from doing its work right now."""
+        return [f"{toolset.label}: {problem}" for toolset in self._toolsets for problem in toolset.problems()]
 
     def stop_listening(self) -> None:
         """End the open listen streams in good order."""

@@ -7,7 +7,7 @@ import mcp_types as wire
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
-from bedstone.errors import InvalidInput, UnknownPrompt
+from bedstone.errors import UnknownPrompt
 from bedstone.server.paging import page
 from bedstone.server.wire import content_block
 from bedstone.toolkit import Prompt, Toolset
@@ -36,8 +36,6 @@ class Prompts:
                 messages = await toolset.get_prompt(params.name, params.arguments or {})
             except UnknownPrompt:
                 continue
-            except InvalidInput as error:
-                raise MCPError(wire.INVALID_PARAMS, error.message) from None
             return wire.GetPromptResult(
                 messages=[wire.PromptMessage(role=item.role, content=content_block(item.content)) for item in messages]
             )

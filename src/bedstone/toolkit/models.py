@@ -15,6 +15,9 @@ from pydantic_core import CoreSchema, ErrorDetails, to_json
 
 from bedstone.errors import InvalidInput, MissingArgument, UnknownArgument
 
+# Where several types are allowed, pydantic names the one it tried.
+TYPE_NAMES = frozenset({"str", "int", "float", "bool", "list", "dict"})
+
 
 class _Shape(BaseModel):
     """What agents read of a model is its fields: docstrings are for us."""
@@ -43,7 +46,7 @@ class Arguments(_Shape):
     def parse(cls, arguments: dict[str, Any]) -> Self:
         """Validate strictly, as JSON Schema would: a string is no number."""
         optional = _optional_names(cls)
-        given = {name: value for name, value in arguments.items() if value is not None or name not in optional}
+        given = {name: _plain(value) for name, value in arguments.items() if value is not None or name not in optional}
         try:
             return cls.model_validate_json(to_json(given), strict=True)
         except ValidationError as error:
@@ -53,7 +56,7 @@ class Arguments(_Shape):
     def _explain(cls, problems: list[ErrorDetails]) -> InvalidInput:
         problems.sort(key=lambda problem: problem["type"] != "missing")
         problem = problems[0]
-        parameter = ".".join(str(part) for part in problem["loc"])
+        parameter = ".".join(str(part) for part in problem["loc"] if part not in TYPE_NAMES and "[" not in str(part))
         match problem["type"]:
             case "missing":
                 return MissingArgument(f"Missing required parameter: {parameter}", parameter=parameter)
@@ -84,6 +87,11 @@ class Result(_Shape):
             if getattr(self, name) is None:
                 fields.pop(wire_name, None)
         return fields
+
+
+def _plain(value: Any) -> Any:
+    """JSON has one kind of number: 2.0 is an integer."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 @cache

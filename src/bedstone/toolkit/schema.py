@@ -9,6 +9,8 @@ from bedstone.toolkit.models import Arguments
 
 Schema = dict[str, Any]
 
+VALUES = ("default", "examples", "enum", "const")  # what stands there is data, not a schema
+
 
 def input_schema(model: type[Arguments]) -> Schema:
     """What a tool takes."""
@@ -53,7 +55,8 @@ def _schema_node(node: Schema, definitions: Schema) -> Schema:
     if "properties" in node:  # a property may be called title
         plain["properties"] = {name: _rewrite(value, definitions) for name, value in node["properties"].items()}
     rest = {key: value for key, value in node.items() if key not in ("type", "properties", "title")}
-    return _without_null(plain | {key: _rewrite(value, definitions) for key, value in rest.items()})
+    written = {key: value if key in VALUES else _rewrite(value, definitions) for key, value in rest.items()}
+    return _without_null(plain | written)
 
 
 def _without_null(node: Schema) -> Schema:

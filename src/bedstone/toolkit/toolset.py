@@ -1,9 +1,12 @@
 """A toolset: tools, resources and prompts of one contract, and the shape of its errors."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
+
+import anyio
 
 from bedstone.errors import BedstoneError, ReadOnly, UnknownPrompt, UnknownResource, UnknownTask, UnknownTool
 from bedstone.toolkit.prompt import Prompt, PromptMessage
@@ -15,7 +18,7 @@ from bedstone.toolkit.tool import Progress, Tool, declared_tools
 # this size large tools send the text alone.
 STRUCTURED_LIMIT = 250_000
 
-ChangeListener = Callable[[], Awaitable[None]]
+ChangeListener = Callable[[], Coroutine[Any, Any, None]]
 
 
 async def silent(done: float, total: float | None = None, message: str | None = None, /) -> None:
@@ -31,12 +34,22 @@ class Toolset:
 
     label: ClassVar[str]
     title: ClassVar[str]
+    # What POST /<label>/mcp/initialize answers where a contract prints less than the protocol's answer.
+    plain_initialize: ClassVar[Mapping[str, Any] | None] = None
     server_name: str
     instructions: str | None = None
 
     def __init__(self, *, read_only: bool = False) -> None:
         self._read_only = read_only
         self._listeners: list[ChangeListener] = []
+
+    def opened(self) -> AbstractAsyncContextManager[object]:
+        """Entered when the product opens and left when it closes: for what must be let go of in good order."""
+        return nullcontext()
+
+    def problems(self) -> Sequence[str]:
+        """What keeps the toolset from doing its work right now; `/readyz` tells."""
+        return ()
 
     @cached_property
     def tools(self) -> Mapping[str, Tool]:
@@ -54,6 +67,10 @@ class Toolset:
             reply = Reply.of(await tool.run(dict(arguments), progress))
         except BedstoneError as error:
             return self.render_error(error)
+        except ExceptionGroup as group:  # a task group wraps what its tasks raise
+            if len(group.exceptions) == 1 and isinstance(group.exceptions[0], BedstoneError):
+                return self.render_error(group.exceptions[0])
+            raise
         if tool.large and len(reply.text) > STRUCTURED_LIMIT:
             return replace(reply, structured=None)
         return reply
@@ -97,5 +114,6 @@ class Toolset:
     async def tools_changed(self) -> None:
         """Tell everybody that the list of tools changed."""
         vars(self).pop("tools", None)
-        for listener in self._listeners:
-            await listener()
+        async with anyio.create_task_group() as tasks:
+            for listener in self._listeners:
+                tasks.start_soon(listener)

@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from socket import gethostname
-from urllib.parse import urlsplit
 
 import mcp_types as wire
 from starlette.datastructures import Headers
@@ -22,6 +21,7 @@ logger = logging.getLogger(__name__)
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 OPEN_PATHS = re.compile(r"/healthz|/readyz|/\.well-known/oauth-protected-resource(/.*)?")
 ANY_HOST = "*"
+AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Guard:
         if refusal is None:
             await self._app(scope, receive, send)
             return
-        logger.warning("Refused %s: %s", scope["path"], refusal.message, extra={"action": "request_refused"})
+        logger.warning("Refused %r: %s", scope["path"], refusal.message, extra={"action": "request_refused"})
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008, "reason": refusal.message})  # becomes HTTP 403
         else:
@@ -72,7 +72,7 @@ class Guard:
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._is_ours(host):
             return Refusal(421, f"Host not allowed: {host!r}. Add it to the setting mcp.allowed_hosts.")
-        if origin is not None and not self._is_our_origin(origin):
+        if origin is not None and not self._is_our_origin(origin, host):
             return Refusal(403, f"Origin not allowed: {origin!r}. Add its host to the setting mcp.allowed_hosts.")
         if self._access.token and not OPEN_PATHS.fullmatch(scope["path"]):
             return self._check_token(headers.get("authorization", ""), self._access.token)
@@ -81,14 +81,17 @@ class Guard:
     def _is_ours(self, authority: str) -> bool:
         return ANY_HOST in self._access.hosts or _host_name(authority) in self._access.hosts
 
-    def _is_our_origin(self, origin: str) -> bool:
+    def _is_our_origin(self, origin: str, host: str) -> bool:
+        """A page of a host we know, or of the very host that is asked: any host is not any origin."""
         scheme, separator, authority = origin.partition("://")
-        return bool(separator) and scheme in ("http", "https") and self._is_ours(authority)
+        name = _host_name(authority)
+        known = name is not None and (name in self._access.hosts or name == _host_name(host))
+        return bool(separator) and scheme in ("http", "https") and known
 
     @staticmethod
     def _check_token(authorization: str, token: str) -> Refusal | None:
         scheme, _, given = authorization.partition(" ")
-        right = hmac.compare_digest(given.strip().encode(), token.encode())
+        right = hmac.compare_digest(given.strip().encode("latin-1"), token.encode())  # as the header came in
         if right and scheme.lower() == "bearer":
             return None
         return Refusal(401, "A valid token is needed: send Authorization: Bearer <token>.")
@@ -105,14 +108,9 @@ def is_loopback(host: str) -> bool:
 
 
 def _host_name(authority: str) -> str | None:
-    """The host of `host:port`, without guessing: anything odd is nobody's host."""
-    try:
-        parts = urlsplit(f"//{authority}")
-        _ = parts.port
-    except ValueError:
-        return None
-    plain = parts.netloc == authority and not parts.username and not parts.password
-    return parts.hostname if plain else None
+    """The host of `host:port`, in lower case and without brackets; anything odd is nobody's host."""
+    match = AUTHORITY.fullmatch(authority.lower())
+    return (match[1] or match[2]) if match else None
 
 
 def _respond(refusal: Refusal) -> JSONResponse:

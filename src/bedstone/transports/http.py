@@ -40,22 +40,23 @@ def build_http_app(
     pages: Sequence[BaseRoute] = (),
 ) -> ASGIApp:
     """Serve each server under its prefix ("" is the hub) over the chosen transports."""
-    managers = [StreamableHTTPSessionManager(server, json_response=json_response) for server in servers.values()]
+    distinct = list(dict.fromkeys(servers.values()))  # a toolset may have two spellings of its address
+    managers = {server: StreamableHTTPSessionManager(server, json_response=json_response) for server in distinct}
     routes: list[BaseRoute] = [Route("/healthz", _health), Route("/readyz", _ready)]
-    for (prefix, server), manager in zip(servers.items(), managers, strict=True):
-        routes += _server_routes(prefix, server, manager, transports)
+    for prefix, server in servers.items():
+        routes += _server_routes(prefix, server, managers[server], transports)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with AsyncExitStack() as running:
-            for manager in managers:
+            for manager in managers.values():
                 await running.enter_async_context(manager.run())
             yield
-            for server in servers.values():
+            for server in distinct:
                 server.stop_listening()
 
     app = Starlette(routes=[*routes, *pages], lifespan=lifespan)
-    app.state.servers = [server.name for server in servers.values()]
+    app.state.servers = distinct
     return Guard(app, access)
 
 
@@ -107,10 +108,14 @@ class StreamableEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
+        accept = ",".join(headers.getlist("accept")).lower()
+        # The SDK reads one line of the header, in lower case.
+        others = [pair for pair in scope["headers"] if pair[0] != b"accept"]
+        scope = scope | {"headers": [*others, (b"accept", accept.encode("latin-1"))] if accept else others}
         in_session = any(header in headers for header in SESSION_HEADERS)
         if scope["method"] != "POST":
             await self._manager.handle_request(scope, receive, send)
-        elif in_session or "text/event-stream" in headers.get("accept", ""):
+        elif in_session or "text/event-stream" in accept:
             await self._checked(scope, receive, send)
         else:
             await self._plain(scope, receive, send)
@@ -145,4 +150,7 @@ async def _health(_: Request) -> Response:
 
 
 async def _ready(request: Request) -> Response:
-    return JSONResponse({"status": "ready", "servers": request.app.state.servers})
+    problems = sorted({problem for server in request.app.state.servers for problem in server.problems()})
+    names = [server.name for server in request.app.state.servers]
+    state = {"status": "not ready" if problems else "ready", "servers": names, "problems": problems}
+    return JSONResponse(state, 503 if problems else 200)

@@ -14,7 +14,7 @@ from pydantic_core import from_json
 
 
 class Malformed(Exception):
-    """A message that is no JSON-RPC request or notification; carries the error to answer with, and its id if it has one."""
+    """A message that is no JSON-RPC request or notification: the error to answer with, and its id if it has one."""
 
     def __init__(self, code: int, message: str, request_id: wire.RequestId | None = None) -> None:
         super().__init__(message)

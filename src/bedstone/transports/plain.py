@@ -7,7 +7,6 @@ from typing import Any
 import anyio
 import mcp_types as wire
 from mcp.server.connection import Connection
-from mcp.server.lowlevel import Server
 from mcp.server.runner import ServerRunner, serve_one
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import MCPError, NoBackChannelError
@@ -15,10 +14,11 @@ from mcp.shared.inbound import ERROR_CODE_HTTP_STATUS
 from mcp.shared.transport_context import TransportContext
 from pydantic import ValidationError
 from pydantic_core import from_json
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from bedstone.server import BedstoneServer
 from bedstone.server.resources import RESOURCE_NOT_FOUND
 from bedstone.transports.jsonrpc import Malformed, failure
 
@@ -30,13 +30,16 @@ HTTP_STATUS = {**ERROR_CODE_HTTP_STATUS, RESOURCE_NOT_FOUND: 404, wire.INTERNAL_
 class PlainEndpoint:
     """Answers single requests with the server's own handlers and middleware, without a session."""
 
-    def __init__(self, server: Server[Any]) -> None:
+    def __init__(self, server: BedstoneServer) -> None:
         self._server = server
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         method = request.path_params.get("method")
-        body = await request.body()
+        try:
+            body = await request.body()
+        except ClientDisconnect:
+            return
         try:
             _check_media_type(request, body)
             message = _parse(body, method)
@@ -68,6 +71,8 @@ class PlainEndpoint:
         request_id = message["id"]
         exchange = OneExchange(request_id)
         if method == "initialize":
+            if self._server.plain_initialize is not None:
+                return _json({"jsonrpc": "2.0", "id": request_id, "result": dict(self._server.plain_initialize)})
             params = INITIALIZE | params
         try:
             result = await serve_one(self._server, exchange, method, params, connection=connection, lifespan_state={})
@@ -111,14 +116,20 @@ def _check_media_type(request: Request, body: bytes) -> None:
 
 
 def _parse(body: bytes, method: str | None) -> dict[str, Any]:
-    """The message. On POST /mcp/<method> the path may stand for the method, and bare params for the whole message."""
+    """The message.
+
+    On POST /mcp/<method> the path may stand for the method and bare params for the whole message, and who sends no id
+    still wants an answer, unless the method is one nobody answers.
+    """
     try:
         message = from_json(body or b"{}")
     except ValueError:
         raise Malformed(wire.PARSE_ERROR, "Parse error: the body is not valid JSON") from None
     if method is not None and isinstance(message, dict):
-        if not {"jsonrpc", "id", "method"} & set(message):
-            return {"id": None, "method": method, "params": message}
+        if not {"jsonrpc", "id", "method", "params"} & set(message):
+            message = {"params": message}
+        if not method.startswith("notifications/") and method != "tools/cancel":
+            message.setdefault("id", None)
         if message.setdefault("method", method) != method:
             said = f"Invalid Request: the path says {method}, the body says {message['method']}"
             raise Malformed(wire.INVALID_REQUEST, said, Malformed.of(message).request_id)

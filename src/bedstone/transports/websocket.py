@@ -1,6 +1,7 @@
 """WebSocket: one JSON-RPC message per text frame, both eras."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -43,7 +44,8 @@ class Frames(Messages):
                 try:
                     return parse(text)
                 except Malformed as malformed:
-                    await self._write(json.dumps(failure(malformed.request_id, malformed.error)))
+                    with suppress(anyio.BrokenResourceError):
+                        await self._write(json.dumps(failure(malformed.request_id, malformed.error)))
         raise anyio.EndOfStream
 
     async def send(self, item: SessionMessage, /) -> None:

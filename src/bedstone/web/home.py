@@ -1,7 +1,6 @@
 """The home page: what agents get here, and the addresses to give them."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader
@@ -19,15 +18,14 @@ POLICY = (
 )
 
 
-def page_routes(toolsets: Mapping[str, Toolset]) -> list[BaseRoute]:
-    """The page at / and what it loads."""
+def page_routes(toolsets: Mapping[str, Toolset], client_configuration: Callable[[str], str]) -> list[BaseRoute]:
+    """The page at / and what it loads; `client_configuration` gives what to paste, for an address of ours."""
     templates = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=True)
 
     async def home(request: Request) -> Response:
         base = str(request.base_url).rstrip("/")
-        snippet = json.dumps({"mcpServers": {"bedstone": {"type": "http", "url": f"{base}/mcp"}}}, indent=2)
         page = templates.get_template("home.html").render(
-            base=base, toolsets=toolsets.values(), snippet=snippet, version=__version__
+            base=base, toolsets=toolsets.values(), snippet=client_configuration(base), version=__version__
         )
         return HTMLResponse(page, headers={"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff"})
 

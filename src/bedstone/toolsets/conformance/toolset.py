@@ -4,6 +4,7 @@ import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import cached_property
 from typing import Any
 
@@ -72,7 +73,9 @@ class ConformanceToolset(Toolset):
         """The declared tools, one of them with a handwritten schema."""
         by_name = dict(super().tools)
         declared = by_name["json_schema_2020_12_tool"]
-        by_name[declared.name] = HandwrittenTool(**vars(declared))
+        by_name[declared.name] = HandwrittenTool(
+            **{item.name: getattr(declared, item.name) for item in fields(declared)}
+        )
         return by_name
 
     def render_error(self, error: BedstoneError) -> Reply:

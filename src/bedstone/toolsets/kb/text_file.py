@@ -1,7 +1,6 @@
 """The knowledge base file in memory, read again when it changes on disk."""
 
 import logging
-import os
 import stat
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -77,13 +76,11 @@ def _read(path: Path | None) -> Snapshot:
         return Snapshot(problem="No knowledge base file is configured. Set it with --kb-file.")
     modified = None
     try:
-        # Without O_NONBLOCK, opening a named pipe waits for a writer for ever.
-        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-            found = os.fstat(file.fileno())
-            modified = datetime.fromtimestamp(found.st_mtime, UTC)
-            if not stat.S_ISREG(found.st_mode):
-                return Snapshot(problem=f"The knowledge base is not a file: {path.name}", modified=modified)
-            content = file.read()
+        found = path.stat()
+        modified = datetime.fromtimestamp(found.st_mtime, UTC)
+        if not stat.S_ISREG(found.st_mode):  # opening a named pipe would wait for a writer for ever
+            return Snapshot(problem=f"The knowledge base is not a file: {path.name}", modified=modified)
+        content = path.read_bytes()
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         problem = f"The knowledge base file is not valid UTF-8 (byte {error.start}): {path.name}"
