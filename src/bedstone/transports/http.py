@@ -111,7 +111,7 @@ class StreamableEndpoint:
         accept = ",".join(headers.getlist("accept")).lower()
         # The SDK reads one line of the header, in lower case.
         others = [pair for pair in scope["headers"] if pair[0] != b"accept"]
-        scope = scope | {"headers": [*others, (b"accept", accept.encode("latin-1"))] if accept else others}
+        scope = {**scope, "headers": [*others, (b"accept", accept.encode("latin-1"))] if accept else others}
         in_session = any(header in headers for header in SESSION_HEADERS)
         if scope["method"] != "POST":
             await self._manager.handle_request(scope, receive, send)
