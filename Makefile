@@ -14,16 +14,29 @@ help:  ## Show this list
 setup: $(READY)  ## Make .venv with everything the default needs
 
 # uv where it is installed, else venv and pip.
-INSTALL = $(if $(shell command -v uv),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet)
+UV := $(shell command -v uv)
+INSTALL = $(if $(UV),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet)
+WHEEL = $(if $(UV),uv build --quiet --wheel --out-dir $(WHEELS),$(BIN)/python -m pip wheel --quiet --no-deps -w $(WHEELS))
+WHEELS := .cache/wheels
+MODEL := packages/bedstone-minilm
+MODEL_READY := $(WHEELS)/.minilm
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml $(MODEL_READY)
+	@echo "Installing into .venv ..."
+	@$(INSTALL) $(WHEELS)/bedstone_minilm-*.whl --editable . --group dev
+	@touch $@
+
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Bedstone needs Python 3.11 or later; point to one with: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 1; }
-	@echo "Preparing .venv ..."
-	@if command -v uv >/dev/null; then uv venv --quiet --allow-existing --python $(PYTHON) .venv; \
+	@echo "Making .venv ..."
+	@if [ -n "$(UV)" ]; then uv venv --quiet --allow-existing --python $(PYTHON) .venv; \
 	else $(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'; fi
-	@$(INSTALL) --editable . --group dev
-	@touch $@
+
+$(MODEL_READY): $(wildcard $(MODEL)/*.py $(MODEL)/*.toml $(MODEL)/*.txt $(MODEL)/*.json $(MODEL)/src/*/*.py) | $(BIN)/python
+	@echo "Building the embedding model, once ..."
+	@rm -rf $(WHEELS) $(MODEL)/src/bedstone_minilm/model.onnx $(MODEL)/src/bedstone_minilm/tokenizer.json
+	@mkdir -p $(WHEELS) && $(WHEEL) $(MODEL) && touch $@
 
 run: setup  ## Serve the demo content and the page on http://localhost:3000
 	@$(BIN)/bedstone serve --transport http --port $(PORT) --config demo/bedstone.toml

@@ -12,6 +12,7 @@ COMMANDS = {
     "serve": "bedstone.cli.serve:serve",
     "tools": "bedstone.cli.tools:tools",
     "kb": "bedstone.cli.kb:kb",
+    "eval": "bedstone.cli.evaluate:evaluation",
     "settings": "bedstone.cli.settings:settings",
     "doctor": "bedstone.cli.doctor:doctor",
     "install": "bedstone.cli.install:install",

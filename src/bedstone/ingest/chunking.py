@@ -1,0 +1,191 @@
+"""Markdown to chunks by heading, with ids that stay the same as long as the headings do."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from bedstone.documents import Chunk
+from bedstone.ingest.markdown import Block, blocks
+from bedstone.ingest.slugs import slug
+
+ChunkBy = Literal["h1", "h2", "h3", "file"]
+LEVELS: dict[str, int] = {"file": 0, "h1": 1, "h2": 2, "h3": 3}
+DEEPEST = 6
+FENCE = re.compile(r"^\s*(`{3,}|~{3,}).*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How a file is cut; sizes are characters of source."""
+
+    chunk_by: ChunkBy = "h2"
+    max_chunk_size: int = 20_000
+    min_chunk_size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading and those above it: slugs for the id, texts for the breadcrumb."""
+
+    level: int = 0
+    slugs: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Consecutive blocks under one id."""
+
+    id: str
+    heading: Heading
+    blocks: Sequence[Block]
+
+
+class Cutter:
+    """Cuts one document."""
+
+    def __init__(self, path: str, source: str, strategy: Strategy) -> None:
+        self._path = path
+        self._data = source.encode()
+        self._strategy = strategy
+        self._blocks = blocks(source)
+        self._headings = _headings(self._blocks)
+
+    def parts(self) -> Iterator[Part]:
+        """Every part in order; empty ones are left out."""
+        level = LEVELS[self._strategy.chunk_by]
+        first = self._path if level == 0 else f"{self._path}#_preamble"
+        for part in self._at_level(Part(first, Heading(), self._blocks), level):
+            yield from self._fit(part, level)
+
+    def text(self, part: Part) -> str:
+        """A part's source."""
+        return self._data[part.blocks[0].start : part.blocks[-1].end].decode().rstrip()
+
+    def _at_level(self, part: Part, level: int) -> Iterator[Part]:
+        """Cut at headings of exactly this level; what stands before the first keeps the part's id."""
+        starts = [
+            index
+            for index, block in enumerate(part.blocks)
+            if block.level == level and level and not (index == 0 and part.heading.level == level)
+        ]
+        edges = [0, *starts, len(part.blocks)]
+        for begin, end in pairwise(edges):
+            inside = part.blocks[begin:end]
+            if not inside:
+                continue
+            if begin in starts:
+                heading = self._headings[inside[0].start]
+                yield Part(f"{self._path}#{'/'.join(heading.slugs)}", heading, inside)
+            else:
+                yield Part(part.id, part.heading, inside)
+
+    def _fit(self, part: Part, level: int) -> Iterator[Part]:
+        """A part as it is if it fits, else cut at deeper headings, else between its blocks."""
+        if len(self.text(part)) <= self._strategy.max_chunk_size:
+            yield part
+            return
+        for deeper in range(level + 1, DEEPEST + 1):
+            smaller = list(self._at_level(part, deeper))
+            if len(smaller) > 1:
+                for piece in smaller:
+                    yield from self._fit(piece, deeper)
+                return
+        yield from self._between_blocks(part)
+
+    def _between_blocks(self, part: Part) -> Iterator[Part]:
+        limit = self._strategy.max_chunk_size
+        groups: list[list[Block]] = []
+        for block in self._small_blocks(part.blocks, limit):
+            if groups and block.end - groups[-1][0].start <= limit:
+                groups[-1].append(block)
+            else:
+                groups.append([block])
+        for number, group in enumerate(self._join_small(groups), start=1):
+            yield Part(_part_id(part.id, number), part.heading, group)
+
+    def _join_small(self, groups: list[list[Block]]) -> Iterator[list[Block]]:
+        joined: list[list[Block]] = []
+        for group in groups:
+            if joined and group[-1].end - group[0].start < self._strategy.min_chunk_size:
+                joined[-1].extend(group)
+            else:
+                joined.append(group)
+        return iter(joined)
+
+    def _small_blocks(self, found: Sequence[Block], limit: int) -> Iterator[Block]:
+        """One huge block, a table or a listing, is cut at its lines; a huge line wherever it must be."""
+        for block in found:
+            if block.end - block.start <= limit:
+                yield block
+                continue
+            start = block.start
+            for line in self._data[block.start : block.end].splitlines(keepends=True):
+                for piece in _pieces(line, limit):
+                    plain = FENCE.sub("", piece.decode()).replace("|", " | ").strip(" \n|")
+                    yield Block(start, start + len(piece), plain)
+                    start += len(piece)
+
+
+def _pieces(line: bytes, limit: int) -> Iterator[bytes]:
+    """A line in pieces of at most so many bytes, cut after a space if there is one, never inside a character."""
+    while len(line) > limit:
+        cut = line.rfind(b" ", 1, limit) + 1 or limit
+        while line[cut] & 0xC0 == 0x80:  # noqa: PLR2004 - a byte that continues a UTF-8 character
+            cut -= 1
+        yield line[: cut or limit]
+        line = line[cut or limit :]
+    yield line
+
+
+def chunk_markdown(path: str, source: str, strategy: Strategy, *, title: str, facets: dict[str, str]) -> list[Chunk]:
+    """Cut a document whose front matter is gone; a part without headings goes by the document's title."""
+    cutter = Cutter(path, source, strategy)
+    chunks = []
+    for part in cutter.parts():
+        breadcrumb = part.heading.texts or ((title,) if title else ())
+        chunk = Chunk(
+            id=part.id,
+            text=cutter.text(part),
+            plain="\n".join(block.plain for block in part.blocks if block.plain),
+            heading=breadcrumb[-1] if breadcrumb else "",
+            level=part.heading.level,
+            breadcrumb=breadcrumb,
+            facets=facets,
+        )
+        chunks.append(chunk)
+    return chunks
+
+
+def first_heading(source: str) -> str:
+    """The text of the first top heading."""
+    return next((block.plain for block in blocks(source) if block.level == 1), "")
+
+
+def _headings(found: Sequence[Block]) -> dict[int, Heading]:
+    """Each heading by its position, with slugs made unique below their parent."""
+    headings: dict[int, Heading] = {}
+    open_headings: list[Heading] = []
+    seen: Counter[tuple[str, ...]] = Counter()
+    for block in found:
+        if not block.level:
+            continue
+        open_headings = [heading for heading in open_headings if heading.level < block.level]
+        parent = open_headings[-1] if open_headings else Heading()
+        slugs = (*parent.slugs, slug(block.plain))
+        seen[slugs] += 1
+        if seen[slugs] > 1:
+            slugs = (*parent.slugs, f"{slugs[-1]}-{seen[slugs]}")
+        heading = Heading(block.level, slugs, (*parent.texts, block.plain))
+        open_headings.append(heading)
+        headings[block.start] = heading
+    return headings
+
+
+def _part_id(section_id: str, number: int) -> str:
+    if number == 1:
+        return section_id
+    return f"{section_id}-part-{number}" if "#" in section_id else f"{section_id}#_part-{number}"

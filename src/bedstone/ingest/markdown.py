@@ -1,0 +1,85 @@
+"""Markdown as a list of top-level blocks: where each stands, its heading, and its text without markup."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import pyromark
+
+OPTIONS = (
+    pyromark.Options.ENABLE_TABLES
+    | pyromark.Options.ENABLE_FOOTNOTES
+    | pyromark.Options.ENABLE_STRIKETHROUGH
+    | pyromark.Options.ENABLE_TASKLISTS
+)
+# What ends each kind of element in plain text, so that cells, items and paragraphs never run together.
+ENDS = {
+    "Paragraph": "\n",
+    "Heading": "\n",
+    "CodeBlock": "\n",
+    "HtmlBlock": "\n",
+    "Item": "\n",
+    "TableCell": " | ",
+    "TableHead": "\n",
+    "TableRow": "\n",
+}
+TAG = re.compile(r"<!--.*?-->|<[^>]*>", re.DOTALL)
+BLANK_LINES = re.compile(r"\n\s*\n+")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A top-level block: the bytes of the source it takes, and what it says; headings have a level."""
+
+    start: int
+    end: int
+    plain: str
+    level: int = 0
+
+
+def blocks(source: str) -> list[Block]:
+    """The top-level blocks of a document in order."""
+    found: list[Block] = []
+    words: list[str] = []
+    depth = level = start = 0
+    for event, span in pyromark.events_with_range(source, options=OPTIONS):
+        kind, detail = next(iter(event.items())) if isinstance(event, dict) else (event, None)
+        if kind == "Start":
+            if depth == 0:
+                start, level, words = span["start"], _level(detail), []
+            depth += 1
+        elif kind == "End":
+            depth -= 1
+            words.append(ENDS.get(_name(detail), ""))
+            if depth == 0:
+                found.append(Block(start, span["end"], _tidy(words), level))
+        elif depth:
+            words.append(_words(kind, detail))
+        else:
+            found.append(Block(span["start"], span["end"], ""))  # a rule
+    return found
+
+
+def _name(detail: Any) -> str:
+    return str(detail if isinstance(detail, str) else next(iter(detail)))
+
+
+def _level(detail: Any) -> int:
+    heading = detail.get("Heading") if isinstance(detail, dict) else None
+    return int(heading["level"][1]) if heading else 0
+
+
+def _words(kind: str, detail: Any) -> str:
+    match kind:
+        case "Text" | "Code":
+            return str(detail)
+        case "SoftBreak" | "HardBreak":
+            return "\n"
+        case "Html":
+            return TAG.sub(" ", str(detail))
+        case _:
+            return ""
+
+
+def _tidy(words: list[str]) -> str:
+    return BLANK_LINES.sub("\n", "".join(words).replace(" | \n", "\n")).strip(" \n|")

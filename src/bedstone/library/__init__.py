@@ -1,0 +1,1 @@
+"""What we know: corpora and how well they are searched."""

@@ -1,0 +1,35 @@
+"""Embedder: the protocol, and what the engine may rely on."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors = NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """Turns text into unit vectors. Methods block; they may be called from several threads.
+
+    `fingerprint` changes whenever the vectors would: vectors of different fingerprints are never compared.
+    `languages` are those it understands ("*" for all); other text is left to words.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def dimensions(self) -> int: ...
+    @property
+    def languages(self) -> frozenset[str]: ...
+
+    def passages(self, context: str, text: str) -> list[tuple[int, int]]:
+        """Stretches of a text, overlapping a little, each of which fits the model together with its context line."""
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """One unit vector per text."""
+
+    def embed_query(self, text: str) -> Vectors:
+        """The unit vector of a question."""

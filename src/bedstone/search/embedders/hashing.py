@@ -1,0 +1,38 @@
+"""Vectors from hashed words: deterministic, without meaning, for tests of the machinery only."""
+
+import re
+from collections.abc import Sequence
+from hashlib import blake2b
+
+import numpy as np
+
+from bedstone.search.embedder import Vectors
+
+WORD = re.compile(r"\w+")
+PASSAGE_CHARACTERS = 800
+
+
+class HashingEmbedder:
+    """Texts with the same words are near each other, and that is all."""
+
+    name = "hash"
+    fingerprint = "hash-1"
+    dimensions = 256
+    languages = frozenset({"*"})
+
+    def passages(self, context: str, text: str) -> list[tuple[int, int]]:
+        step = PASSAGE_CHARACTERS
+        return [(start, min(start + step, len(text))) for start in range(0, max(len(text), 1), step)]
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        vectors = np.zeros((len(texts), self.dimensions), np.float32)
+        for row, text in enumerate(texts):
+            for word in WORD.findall(text.lower()):
+                number = int.from_bytes(blake2b(word.encode(), digest_size=4).digest(), "big")
+                vectors[row, number % self.dimensions] += 1.0 if number & 0x10000 else -1.0
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+        return vectors
+
+    def embed_query(self, text: str) -> Vectors:
+        vector: Vectors = self.embed([text])[0]
+        return vector

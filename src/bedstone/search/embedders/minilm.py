@@ -1,0 +1,74 @@
+"""all-MiniLM-L6-v2 in int8, on onnxruntime, from the wheel bedstone-minilm."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+import bedstone_minilm as model
+import numpy as np
+import onnxruntime
+from tokenizers import Tokenizer
+
+from bedstone.search.embedder import Vectors
+
+PASSAGE_TOKENS = 200
+OVERLAP_TOKENS = 32
+
+
+class MiniLm:
+    """Loads when first used; one thread per call, so that whoever calls decides how many cores are busy."""
+
+    name = model.NAME
+    dimensions = model.DIMENSIONS
+    languages = frozenset({"en"})
+
+    @cached_property
+    def fingerprint(self) -> str:
+        parts = model.MODEL.read_bytes() + model.TOKENIZER.read_bytes()
+        return sha256(parts + f"{model.WINDOW} mean single".encode()).hexdigest()[:16]
+
+    def passages(self, context: str, text: str) -> list[tuple[int, int]]:
+        offsets = self._splitter.encode(text, add_special_tokens=False).offsets
+        if len(offsets) <= PASSAGE_TOKENS + OVERLAP_TOKENS:
+            return [(0, len(text))]
+        step = PASSAGE_TOKENS - OVERLAP_TOKENS
+        starts = range(0, len(offsets) - OVERLAP_TOKENS, step)
+        return [(offsets[start][0], offsets[min(start + PASSAGE_TOKENS, len(offsets)) - 1][1]) for start in starts]
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """One text at a time: int8 activations share a scale within a batch, so batches change vectors (cosine 0.99).
+
+        It is also the fastest: 29.4 texts per CPU second, against 27.6 in batches of 8 (no padding, smaller tensors).
+        """
+        if not texts:
+            return np.empty((0, self.dimensions), np.float32)
+        return np.stack([self.embed_query(text) for text in texts])
+
+    def embed_query(self, text: str) -> Vectors:
+        ids = np.array([self._tokenizer.encode(text).ids], np.int64)
+        (vectors,) = self._session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})
+        vector: Vectors = vectors[0]
+        return vector
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        tokenizer = Tokenizer.from_file(str(model.TOKENIZER))
+        tokenizer.enable_truncation(model.WINDOW)
+        tokenizer.no_padding()
+        return tokenizer
+
+    @cached_property
+    def _splitter(self) -> Any:
+        splitter = Tokenizer.from_file(str(model.TOKENIZER))
+        splitter.no_truncation()
+        splitter.no_padding()
+        return splitter
+
+    @cached_property
+    def _session(self) -> onnxruntime.InferenceSession:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        # Spinning threads on two busy cores cut the speed to a third.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        return onnxruntime.InferenceSession(model.MODEL, options, providers=["CPUExecutionProvider"])

@@ -1,0 +1,1 @@
+"""Derived indexes: words in tantivy, vectors in a matrix or a graph."""

@@ -1,0 +1,226 @@
+"""The word index on tantivy: BM25 over one field in which headings count more, nearness, facets as filters."""
+
+import json
+import shutil
+import threading
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import tantivy
+
+from bedstone.documents import StoredChunk
+from bedstone.search.query import AllOf, AnyOf, Filter, Is, Without
+from bedstone.search.terms import analyzer, bigrams, camel_parts, compounds, stop_terms, terms
+from bedstone.store.engine import StoreEngine
+
+VERSION = 1  # of schema and analysis: another one means the index is built again
+ARENA_BYTES = 64_000_000
+BATCH_CHANGES = 1000
+MARKER = -1  # rowid of the document that remembers what was applied
+MUST, MUST_NOT, SHOULD = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
+Query = tantivy.Query
+
+# How often title and heading are written into the field `all`: BM25 then weighs them as one longer text.
+TITLE_TIMES, HEADING_TIMES = 2, 3
+HEAD_WEIGHT = 0.3
+NAME_WEIGHT = 0.3
+PHRASE_WEIGHT = 2.0
+PAIR_WEIGHT = 0.5
+
+
+class WordIndex:
+    """Finds chunks by their words; derived from a store, and thrown away when it no longer fits it."""
+
+    def __init__(self, folder: Path | None = None, *, read_only: bool = False) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._schema = _schema()
+        self._index = self._open(read_only)
+        self._writer: Any = None if read_only else self._index.writer(ARENA_BYTES, 1)
+        self._reload()
+
+    @property
+    def applied(self) -> tuple[int, int]:
+        """Sequence number and stamp of the last change that is in the index."""
+        found = self._searcher.search(Query.term_query(self._schema, "rowid", MARKER), 1, count=False).hits
+        if not found:
+            return 0, 0
+        address = [found[0][1]]
+        (seq,), (stamp,) = (self._searcher.fast_field_values(name, address) for name in ("seq", "stamp"))
+        return int(seq or 0), int(stamp or 0)
+
+    def catch_up(self, store: StoreEngine, progress: Callable[[int], None] | None = None) -> None:
+        """Apply what happened in the store since; from the beginning if the index followed another history."""
+        with self._lock:
+            seq, stamp = self.applied
+            if seq and [change.stamp for change in store.changes(seq - 1, 1)] != [stamp]:
+                self._writer.delete_all_documents()
+                seq = 0
+            title = lru_cache(maxsize=16)(lambda document: getattr(store.document(document), "title", ""))
+            while changes := store.changes(seq, BATCH_CHANGES):
+                for change in changes:
+                    self._remove(change.gone_first, change.gone_last)
+                    if change.kind == "put":
+                        for stored in store.chunks_between(change.first, change.last):
+                            self._writer.add_document(_fields(stored, title(stored.document)))
+                seq = changes[-1].seq
+                self._commit(seq, changes[-1].stamp)
+                if progress:
+                    progress(seq)
+
+    def finish(self) -> None:
+        """Wait for merges and let go of the writer: the index is read only from now on."""
+        with self._lock:
+            if self._writer is not None:
+                self._writer.wait_merging_threads()
+                self._writer = None
+
+    def search(self, text: str, condition: Filter | None, limit: int) -> dict[int, float]:
+        """The best chunks by their words, best first."""
+        query = self._query(text)
+        if query is None:
+            return {}
+        searcher = self._searcher
+        found = searcher.search(self._restricted(query, condition), limit, count=False).hits
+        rowids = searcher.fast_field_values("rowid", [address for _, address in found])
+        return {int(rowid or 0): float(score or 0.0) for rowid, (score, _) in zip(rowids, found, strict=True)}
+
+    def passing(self, condition: Filter) -> list[int]:
+        """Every chunk that passes a filter."""
+        searcher = self._searcher
+        found = searcher.search(
+            self._restricted(self._everything(), condition), max(searcher.num_docs, 1), count=False
+        ).hits
+        return [int(rowid or 0) for rowid in searcher.fast_field_values("rowid", [address for _, address in found])]
+
+    def facet_counts(self, text: str | None, condition: Filter | None) -> dict[str, dict[str, int]]:
+        """How many chunks have each value of each facet, among those that match."""
+        query = self._query(text) if text else self._everything()
+        if query is None:
+            return {}
+        request = {"facets": {"terms": {"field": "facets", "size": 10_000}}}
+        buckets = self._searcher.aggregate(self._restricted(query, condition), request)["facets"]["buckets"]
+        counts: dict[str, dict[str, int]] = {}
+        for bucket in buckets:
+            key, _, value = bucket["key"].partition("=")
+            counts.setdefault(key, {})[value] = int(bucket["doc_count"])
+        return counts
+
+    def has(self, term: str) -> bool:
+        """Whether any chunk has a term."""
+        return bool(self._searcher.doc_freq("all", term))
+
+    def _query(self, text: str) -> Query | None:
+        every = terms(text)
+        telling = list(dict.fromkeys(term for term in every if term not in stop_terms())) or list(dict.fromkeys(every))
+        clauses = [(SHOULD, Query.term_query(self._schema, "all", term)) for term in telling]
+        clauses += [(SHOULD, self._weighted("head", term, HEAD_WEIGHT)) for term in telling]
+        clauses += [(SHOULD, self._weighted("names", name, NAME_WEIGHT)) for name in compounds(text)]
+        clauses += [(SHOULD, Query.term_query(self._schema, "grams", gram)) for gram in bigrams(text)]
+        clauses += [(SHOULD, query) for query in self._nearness(every)]
+        return Query.boolean_query(clauses) if clauses else None
+
+    def _nearness(self, every: list[str]) -> list[Query]:
+        """The whole query as a phrase, and each pair of neighbours; a phrase of one word would panic."""
+        pairs = [pair for pair in pairwise(every) if not stop_terms().issuperset(pair)]
+        phrases = [(every, PHRASE_WEIGHT)] if len(every) > 1 else []
+        phrases += [(list(pair), PAIR_WEIGHT) for pair in pairs]
+        return [
+            Query.boost_query(Query.phrase_query(self._schema, "all", [*words]), weight) for words, weight in phrases
+        ]
+
+    def _weighted(self, field: str, term: str, weight: float) -> Query:
+        return Query.boost_query(Query.term_query(self._schema, field, term), weight)
+
+    def _everything(self) -> Query:
+        return Query.range_query(self._schema, "rowid", tantivy.FieldType.Integer, 0, 2**62)
+
+    def _restricted(self, query: Query, condition: Filter | None) -> Query:
+        if condition is None:
+            return query
+        # A filter must not score.
+        passes = Query.const_score_query(self._condition(condition), 0.0)
+        return Query.boolean_query([(MUST, query), (MUST, passes)])
+
+    def _condition(self, condition: Filter) -> Query:
+        match condition:
+            case Is(key, values):
+                return Query.term_set_query(self._schema, "facets", [f"{key}={value}" for value in values])
+            case Without(key):
+                has = Query.term_query(self._schema, "facet_keys", key)
+                return Query.boolean_query([(MUST, self._everything()), (MUST_NOT, has)])
+            case AllOf(filters):
+                return Query.boolean_query([(MUST, self._condition(item)) for item in filters])
+            case AnyOf(filters):
+                return Query.boolean_query([(SHOULD, self._condition(item)) for item in filters])
+
+    def _remove(self, first: int, last: int) -> None:
+        if first <= last:
+            gone = Query.range_query(self._schema, "rowid", tantivy.FieldType.Integer, first, last)
+            self._writer.delete_documents_by_query(gone)
+
+    def _commit(self, seq: int, stamp: int) -> None:
+        self._writer.delete_documents_by_term("rowid", MARKER)
+        self._writer.add_document(tantivy.Document(rowid=MARKER, seq=seq, stamp=stamp))
+        self._writer.commit()
+        self._reload()
+
+    def _reload(self) -> None:
+        self._index.reload()
+        self._searcher = self._index.searcher()
+
+    def _open(self, read_only: bool) -> tantivy.Index:
+        folder = self._folder
+        index = tantivy.Index(self._schema) if folder is None else self._open_folder(folder, read_only)
+        index.register_tokenizer("words", analyzer())  # an index does not remember it
+        index.config_reader("manual")
+        return index
+
+    def _open_folder(self, folder: Path, read_only: bool) -> tantivy.Index:
+        version = folder / "version.json"
+        if not read_only and (not version.exists() or json.loads(version.read_text()) != VERSION):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            version.write_text(json.dumps(VERSION))
+            return tantivy.Index(self._schema, path=str(folder))
+        return tantivy.Index.open(str(folder))
+
+
+def _schema() -> Any:
+    builder = tantivy.SchemaBuilder()
+    for name in ("rowid", "seq", "stamp"):
+        builder.add_integer_field(name, indexed=name == "rowid", fast=True)
+    builder.add_text_field("facets", tokenizer_name="raw", index_option="basic", fast=True)
+    builder.add_text_field("facet_keys", tokenizer_name="raw", index_option="basic")
+    for name in ("all", "head"):
+        builder.add_text_field(name, tokenizer_name="words")
+    for name in ("names", "grams"):
+        builder.add_text_field(name, tokenizer_name="whitespace", index_option="freq")
+    return builder.build()
+
+
+def _fields(stored: StoredChunk, title: str) -> tantivy.Document:
+    chunk = stored.chunk
+    above = chunk.breadcrumb[:-1]
+    head = [title, stored.document, *above, chunk.heading]
+    named = "\n".join([chunk.heading, chunk.plain])
+    parts = " ".join(camel_parts(f"{stored.document}\n{named}"))
+    everything = [*[title] * TITLE_TIMES, stored.document, *above, *[chunk.heading] * HEADING_TIMES, chunk.plain, parts]
+    document = tantivy.Document(
+        rowid=stored.rowid,
+        all=" \n ".join(everything),
+        head=" \n ".join(head),
+        names=" ".join(compounds(named)),
+        grams=" ".join(bigrams("\n".join([title, *above, named]))),
+    )
+    _add_all(document, "facets", (f"{key}={value}" for key, value in chunk.facets.items()))
+    _add_all(document, "facet_keys", chunk.facets)
+    return document
+
+
+def _add_all(document: tantivy.Document, field: str, values: Iterable[str]) -> None:
+    for value in values:
+        document.add_text(field, value)

@@ -1,0 +1,70 @@
+"""What is asked of an index, and what it finds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Mode = Literal["hybrid", "words", "vectors"]
+
+
+@dataclass(frozen=True, slots=True)
+class Is:
+    """The facet has one of these values."""
+
+    key: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """The facet is absent."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    filters: "tuple[Filter, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    filters: "tuple[Filter, ...]"
+
+
+Filter = Is | Without | AllOf | AnyOf
+
+
+def matches(condition: Filter, facets: Mapping[str, str]) -> bool:
+    """Whether a chunk with these facets passes."""
+    match condition:
+        case Is(key, values):
+            return facets.get(key) in values
+        case Without(key):
+            return key not in facets
+        case AllOf(filters):
+            return all(matches(item, facets) for item in filters)
+        case AnyOf(filters):
+            return any(matches(item, facets) for item in filters)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk that was found: the score it is ordered by, and what that is made of.
+
+    `passage` is the stretch of plain text nearest in meaning, if vectors took part.
+    """
+
+    rowid: int
+    score: float
+    words: float | None = None
+    cosine: float | None = None
+    passage: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The answer to a query: hits in order, and the signals that made it."""
+
+    hits: list[Hit]
+    signals: tuple[str, ...] = ()

@@ -1,0 +1,69 @@
+"""Text to searchable terms: stemmed words, whole identifiers and their parts, bigrams for scripts without spaces."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import tantivy
+
+LONGEST_WORD = 60
+# Han, kana, Hangul and Thai are written without spaces, or with spaces that do not bound words.
+UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+# Something with an inner dot, underscore, hyphen, slash, colon or capital: a name in code, a version, a path.
+COMPOUND = re.compile(
+    r"[A-Za-z0-9_$@]+(?:[._:/-]+[A-Za-z0-9_$]+)+|[A-Za-z0-9$]*[a-z0-9][A-Z][A-Za-z0-9$]*|_+[A-Za-z0-9_]+"
+)
+CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+
+# Left out of word queries unless nothing else is left; phrases keep them.
+STOP_WORDS = """
+    a about an and are as at be been but by can could did do does for from had has have how i if in into is it its me my
+    no not of on or our should so such than that the their them then there these they this to us was we were what when
+    where which who why will with would you your
+"""
+
+
+@cache
+def analyzer() -> tantivy.TextAnalyzer:
+    """Words in lower case without accents and endings."""
+    keep = tantivy.Filter
+    chain = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+    for step in (keep.remove_long(LONGEST_WORD), keep.lowercase(), keep.ascii_fold(), keep.stemmer("english")):
+        chain = chain.filter(step)
+    return chain.build()
+
+
+@cache
+def stop_terms() -> frozenset[str]:
+    """The stop words as the analyzer leaves them."""
+    return frozenset(term for word in STOP_WORDS.split() for term in analyzer().analyze(word))
+
+
+def terms(text: str) -> list[str]:
+    """Every word of a text, as the index has them."""
+    return analyzer().analyze(text)
+
+
+def compounds(text: str) -> list[str]:
+    """Names such as `getUserById`, `RATE_LIMIT` or `v2.1`, whole and in lower case."""
+    return [name.lower() for name in COMPOUND.findall(text) if len(name) <= 2 * LONGEST_WORD]
+
+
+def camel_parts(text: str) -> list[str]:
+    """The words inside names like `getUserById`, which no space or sign divides."""
+    parts = []
+    for name in COMPOUND.findall(text):
+        pieces = CAMEL.findall(name)
+        if len(pieces) > 1 and any(piece[0].isupper() for piece in pieces[1:]):
+            parts += pieces
+    return parts
+
+
+def bigrams(text: str) -> Iterator[str]:
+    """Neighbouring characters of unspaced scripts."""
+    for run in UNSPACED.findall(text):
+        if len(run) == 1:
+            yield run
+        else:
+            yield from (run[index : index + 2] for index in range(len(run) - 1))

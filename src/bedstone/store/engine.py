@@ -1,0 +1,109 @@
+"""StoreEngine: what every store does, and what its users may rely on."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from bedstone.documents import Chunk, Document, Passage, StoredChunk
+
+ChangeKind = Literal["put", "delete", "vectors"]
+EMPTY_RANGE = (1, 0)
+DocumentAndChunks = tuple[Document, Sequence[Chunk]]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that happened: chunks `first` to `last` appeared, `gone_first` to `gone_last` went.
+
+    `vectors` says that the passages of chunks `first` to `last` arrived. Ranges are empty when they begin above their
+    end. `stamp` is random: an index that knows a sequence number with another stamp followed another history.
+    """
+
+    seq: int
+    stamp: int
+    kind: ChangeKind
+    first: int
+    last: int
+    gone_first: int
+    gone_last: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPassage:
+    """A passage with its vector: little-endian float16."""
+
+    id: int
+    passage: Passage
+    vector: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    documents: int
+    chunks: int
+    passages: int
+
+
+class StoreEngine(Protocol):
+    """The truth. Every method that changes something is one transaction: all of it is there afterwards, or nothing.
+
+    Chunks and passages are numbered; a number is never given twice, also not after its owner is gone. Methods block;
+    they may be called from several threads.
+    """
+
+    def put(self, items: Iterable[DocumentAndChunks]) -> None:
+        """Add documents, each in place of the one with its id; every document is one change."""
+
+    def delete(self, document_ids: Iterable[str]) -> None:
+        """Remove documents with everything that belongs to them; unknown ids do nothing."""
+
+    def put_passages(self, passages: Sequence[tuple[Passage, bytes]]) -> None:
+        """Add vectors to chunks; passages of chunks that are gone by now are dropped."""
+
+    def digests(self) -> dict[str, str]:
+        """The digest of every document by its id."""
+
+    def document(self, document_id: str) -> Document | None:
+        """One document."""
+
+    def documents(self, *, offset: int = 0, limit: int = 1000) -> list[Document]:
+        """Documents in the order of their ids."""
+
+    def chunk(self, chunk_id: str) -> StoredChunk | None:
+        """One chunk by its public id."""
+
+    def chunks(self, rowids: Sequence[int]) -> dict[int, StoredChunk]:
+        """Chunks by number; those that are gone are missing."""
+
+    def chunks_of(self, document_id: str) -> list[StoredChunk]:
+        """A document's chunks in order."""
+
+    def chunks_between(self, first: int, last: int) -> Iterator[StoredChunk]:
+        """The chunks with numbers in a range, in order."""
+
+    def unembedded(self, *, after: int = 0, limit: int = 1000) -> list[StoredChunk]:
+        """Chunks without passages, in the order of their numbers."""
+
+    def passages_between(self, first: int, last: int) -> Iterator[StoredPassage]:
+        """The passages of the chunks with numbers in a range, by chunk and start."""
+
+    def facets(self) -> Mapping[str, Sequence[str]]:
+        """Every facet with its values, sorted."""
+
+    def counts(self) -> Counts:
+        """How much there is."""
+
+    def changes(self, after: int, limit: int = 1000) -> list[Change]:
+        """What happened after a sequence number, in order."""
+
+    def last_change(self) -> Change | None:
+        """The newest change."""
+
+    def setting(self, name: str) -> str | None:
+        """A value kept beside the documents."""
+
+    def set_setting(self, name: str, value: str) -> None:
+        """Keep a value."""
+
+    def close(self) -> None:
+        """Let go of files."""

@@ -1,0 +1,1 @@
+"""Store engines, one per file."""

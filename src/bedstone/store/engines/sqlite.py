@@ -1,0 +1,284 @@
+"""The store in one SQLite file: transactional, crash-safe, no service."""
+
+import json
+import secrets
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from bedstone.documents import Chunk, Document, Passage, StoredChunk
+from bedstone.store.engine import EMPTY_RANGE, Change, Counts, DocumentAndChunks, StoredPassage
+
+SCHEMA_VERSION = 1
+SCHEMA = """
+CREATE TABLE document(id TEXT PRIMARY KEY, title TEXT NOT NULL, digest TEXT NOT NULL, metadata TEXT NOT NULL);
+CREATE TABLE chunk(
+    rowid INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    document TEXT NOT NULL REFERENCES document(id) ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    level INTEGER NOT NULL,
+    breadcrumb TEXT NOT NULL,
+    heading TEXT NOT NULL,
+    facets INTEGER NOT NULL REFERENCES facets(id),
+    text BLOB NOT NULL,
+    plain BLOB NOT NULL
+);
+CREATE INDEX chunk_of_document ON chunk(document, position);
+CREATE TABLE facets(id INTEGER PRIMARY KEY, pairs TEXT NOT NULL UNIQUE);
+CREATE TABLE passage(
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    chunk INTEGER NOT NULL REFERENCES chunk(rowid) ON DELETE CASCADE,
+    start INTEGER NOT NULL,
+    "end" INTEGER NOT NULL,
+    vector BLOB NOT NULL
+);
+CREATE INDEX passage_of_chunk ON passage(chunk, start);
+CREATE TABLE change(
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    stamp INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    gone_first INTEGER NOT NULL,
+    gone_last INTEGER NOT NULL
+);
+CREATE TABLE setting(name TEXT PRIMARY KEY, value TEXT NOT NULL);
+"""
+PRAGMAS = """
+PRAGMA synchronous = NORMAL;
+PRAGMA foreign_keys = ON;
+PRAGMA temp_store = MEMORY;
+PRAGMA mmap_size = 268435456;
+PRAGMA cache_size = -32000;
+"""
+BUSY_SECONDS = 10
+CHUNK_COLUMNS = "c.rowid, c.document, c.position, c.id, c.text, c.plain, c.heading, c.level, c.breadcrumb, f.pairs"
+FROM_CHUNK = "FROM chunk c JOIN facets f ON f.id = c.facets"
+
+
+class SqliteStore:
+    """One writing connection behind a lock, one reading connection per thread."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self._path = path
+        self._read_only = read_only
+        self._local = threading.local()
+        self._readers: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        self._writer = None if read_only else self._open_writer()
+
+    def put(self, items: Iterable[DocumentAndChunks]) -> None:
+        with self._transaction() as db:
+            for document, chunks in items:
+                gone = self._remove(db, document.id)
+                db.execute(
+                    "INSERT INTO document VALUES (?, ?, ?, ?)",
+                    (document.id, document.title, document.digest, json.dumps(dict(document.metadata))),
+                )
+                _record(db, "put", self._insert_chunks(db, document.id, chunks), gone)
+
+    def delete(self, document_ids: Iterable[str]) -> None:
+        with self._transaction() as db:
+            for document_id in document_ids:
+                if db.execute("SELECT 1 FROM document WHERE id = ?", (document_id,)).fetchone():
+                    _record(db, "delete", EMPTY_RANGE, self._remove(db, document_id))
+
+    def put_passages(self, passages: Sequence[tuple[Passage, bytes]]) -> None:
+        if not passages:
+            return
+        with self._transaction() as db:
+            rows = [(item.chunk, item.start, item.end, vector, item.chunk) for item, vector in passages]
+            db.executemany(
+                'INSERT INTO passage(chunk, start, "end", vector) SELECT ?, ?, ?, ? '
+                "WHERE EXISTS (SELECT 1 FROM chunk WHERE rowid = ?)",
+                rows,
+            )
+            numbers = [item.chunk for item, _ in passages]
+            _record(db, "vectors", (min(numbers), max(numbers)), EMPTY_RANGE)
+
+    def digests(self) -> dict[str, str]:
+        return dict(self._read("SELECT id, digest FROM document"))
+
+    def document(self, document_id: str) -> Document | None:
+        rows = self._read("SELECT id, title, digest, metadata FROM document WHERE id = ?", document_id)
+        return _document(rows[0]) if rows else None
+
+    def documents(self, *, offset: int = 0, limit: int = 1000) -> list[Document]:
+        query = "SELECT id, title, digest, metadata FROM document ORDER BY id LIMIT ? OFFSET ?"
+        return [_document(row) for row in self._read(query, limit, offset)]
+
+    def chunk(self, chunk_id: str) -> StoredChunk | None:
+        rows = self._read(f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.id = ?", chunk_id)
+        return _chunk(rows[0]) if rows else None
+
+    def chunks(self, rowids: Sequence[int]) -> dict[int, StoredChunk]:
+        query = f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.rowid IN (SELECT value FROM json_each(?))"
+        return {row[0]: _chunk(row) for row in self._read(query, json.dumps([int(rowid) for rowid in rowids]))}
+
+    def chunks_of(self, document_id: str) -> list[StoredChunk]:
+        query = f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.document = ? ORDER BY c.position"
+        return [_chunk(row) for row in self._read(query, document_id)]
+
+    def chunks_between(self, first: int, last: int) -> Iterator[StoredChunk]:
+        query = f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.rowid BETWEEN ? AND ? ORDER BY c.rowid"
+        yield from (_chunk(row) for row in self._reader().execute(query, (first, last)))
+
+    def unembedded(self, *, after: int = 0, limit: int = 1000) -> list[StoredChunk]:
+        query = (
+            f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.rowid > ? "
+            "AND NOT EXISTS (SELECT 1 FROM passage p WHERE p.chunk = c.rowid) ORDER BY c.rowid LIMIT ?"
+        )
+        return [_chunk(row) for row in self._read(query, after, limit)]
+
+    def passages_between(self, first: int, last: int) -> Iterator[StoredPassage]:
+        query = 'SELECT id, chunk, start, "end", vector FROM passage WHERE chunk BETWEEN ? AND ? ORDER BY chunk, start'
+        for number, chunk, start, end, vector in self._reader().execute(query, (first, last)):
+            yield StoredPassage(number, Passage(chunk, start, end), vector)
+
+    def facets(self) -> Mapping[str, Sequence[str]]:
+        values: dict[str, set[str]] = {}
+        for (pairs,) in self._read("SELECT pairs FROM facets WHERE id IN (SELECT DISTINCT facets FROM chunk)"):
+            for key, value in json.loads(pairs).items():
+                values.setdefault(key, set()).add(value)
+        return {key: sorted(found) for key, found in sorted(values.items())}
+
+    def counts(self) -> Counts:
+        tables = ("document", "chunk", "passage")
+        return Counts(*(self._read(f"SELECT count(*) FROM {table}")[0][0] for table in tables))
+
+    def changes(self, after: int, limit: int = 1000) -> list[Change]:
+        return [
+            Change(*row) for row in self._read("SELECT * FROM change WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
+        ]
+
+    def last_change(self) -> Change | None:
+        rows = self._read("SELECT * FROM change ORDER BY seq DESC LIMIT 1")
+        return Change(*rows[0]) if rows else None
+
+    def setting(self, name: str) -> str | None:
+        rows = self._read("SELECT value FROM setting WHERE name = ?", name)
+        return str(rows[0][0]) if rows else None
+
+    def set_setting(self, name: str, value: str) -> None:
+        with self._transaction() as db:
+            db.execute(
+                "INSERT INTO setting VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET value = excluded.value",
+                (name, value),
+            )
+
+    def close(self) -> None:
+        with self._lock:
+            for connection in (*self._readers, self._writer):
+                if connection is not None:
+                    connection.close()
+            self._readers.clear()
+            self._writer = None
+
+    def _open_writer(self) -> sqlite3.Connection:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.executescript(PRAGMAS)
+        if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+            connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+        return connection
+
+    def _reader(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            mode = "?mode=ro&immutable=1" if self._read_only else ""
+            address = f"file:{quote(str(self._path))}{mode}"
+            connection = sqlite3.connect(
+                address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            connection.executescript(PRAGMAS)
+            self._local.connection = connection
+            with self._lock:
+                self._readers.append(connection)
+        return connection
+
+    def _read(self, query: str, *values: Any) -> list[Any]:
+        return self._reader().execute(query, values).fetchall()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        assert self._writer is not None, "the store was opened for reading"
+        with self._lock:
+            # A deferred transaction that reads first fails at once when somebody else commits in between.
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._writer
+            except BaseException:
+                self._writer.execute("ROLLBACK")
+                raise
+            self._writer.execute("COMMIT")
+
+    @staticmethod
+    def _remove(db: sqlite3.Connection, document_id: str) -> tuple[int, int]:
+        """Delete a document; the range of chunk numbers that are gone with it."""
+        first, last = db.execute(
+            "SELECT min(rowid), max(rowid) FROM chunk WHERE document = ?", (document_id,)
+        ).fetchone()
+        db.execute("DELETE FROM document WHERE id = ?", (document_id,))
+        return (first, last) if first is not None else EMPTY_RANGE
+
+    @staticmethod
+    def _insert_chunks(db: sqlite3.Connection, document_id: str, chunks: Sequence[Chunk]) -> tuple[int, int]:
+        """Add chunks; their range of numbers, which has no gaps because nobody else writes meanwhile."""
+        last = 0
+        for position, chunk in enumerate(chunks):
+            cursor = db.execute(
+                "INSERT INTO chunk(id, document, position, level, breadcrumb, heading, facets, text, plain) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    chunk.id,
+                    document_id,
+                    position,
+                    chunk.level,
+                    json.dumps(chunk.breadcrumb, ensure_ascii=False),
+                    chunk.heading,
+                    _facets_id(db, chunk.facets),
+                    zlib.compress(chunk.text.encode(), 1),
+                    zlib.compress(chunk.plain.encode(), 1),
+                ),
+            )
+            last = int(cursor.lastrowid or 0)
+        return (last - len(chunks) + 1, last) if chunks else EMPTY_RANGE
+
+
+def _facets_id(db: sqlite3.Connection, facets: Mapping[str, str]) -> int:
+    pairs = json.dumps(dict(facets), sort_keys=True, ensure_ascii=False)
+    found = db.execute("SELECT id FROM facets WHERE pairs = ?", (pairs,)).fetchone()
+    return int(found[0] if found else db.execute("INSERT INTO facets(pairs) VALUES (?)", (pairs,)).lastrowid or 0)
+
+
+def _record(db: sqlite3.Connection, kind: str, came: tuple[int, int], gone: tuple[int, int]) -> None:
+    db.execute(
+        "INSERT INTO change(stamp, kind, first, last, gone_first, gone_last) VALUES (?, ?, ?, ?, ?, ?)",
+        (secrets.randbits(62), kind, *came, *gone),
+    )
+
+
+def _document(row: tuple[str, str, str, str]) -> Document:
+    identity, title, digest, metadata = row
+    return Document(identity, title, digest, json.loads(metadata))
+
+
+def _chunk(row: Any) -> StoredChunk:
+    rowid, document, position, identity, text, plain, heading, level, breadcrumb, pairs = row
+    chunk = Chunk(
+        id=identity,
+        text=zlib.decompress(text).decode(),
+        plain=zlib.decompress(plain).decode(),
+        heading=heading,
+        level=level,
+        breadcrumb=tuple(json.loads(breadcrumb)),
+        facets=json.loads(pairs),
+    )
+    return StoredChunk(rowid, document, position, chunk)

@@ -1,0 +1,161 @@
+"""Words and meaning together, with a real model."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bedstone.documents import Chunk, Document
+from bedstone.search.embedder import Embedder
+from bedstone.search.embedders.hashing import HashingEmbedder
+from bedstone.search.embedders.minilm import MiniLm
+from bedstone.search.embedding_cache import CachedEmbedder
+from bedstone.search.engine import SearchEngine
+from bedstone.search.fusion import fuse
+from bedstone.search.indexer import embed_missing
+from bedstone.search.indexes.words import WordIndex
+from bedstone.search.language import vector_weight
+from bedstone.search.query import Is
+from bedstone.store.engines.memory import MemoryStore
+
+EMBEDDERS: dict[str, Callable[[], Embedder]] = {"minilm": MiniLm, "hash": HashingEmbedder}
+TEXTS = {
+    "battery": "A full charge of the accumulator takes four hours.",
+    "brakes": "If the bicycle does not stop, have the pads replaced.",
+    "refund": "Customers get their money back within ten days of the return.",
+    "orders": "Error E21 means that the engine is too hot.",
+}
+
+
+@pytest.fixture(scope="module")
+def model() -> MiniLm:
+    return MiniLm()
+
+
+@pytest.fixture(params=EMBEDDERS)
+def embedder(request: pytest.FixtureRequest) -> Embedder:
+    return EMBEDDERS[request.param]()
+
+
+def engine_for(texts: dict[str, str], embedder: Embedder | None) -> tuple[SearchEngine, MemoryStore]:
+    store = MemoryStore()
+    store.put(
+        (Document(name, "", ""), [Chunk(id=name, text=text, plain=text, facets={"letter": name[0]})])
+        for name, text in texts.items()
+    )
+    if embedder:
+        embed_missing(store, embedder)
+    engine = SearchEngine(store, WordIndex(), embedder)
+    engine.catch_up()
+    return engine, store
+
+
+def names(engine: SearchEngine, store: MemoryStore, query: str, **options: object) -> list[str]:
+    hits = engine.search(query, **options).hits  # type: ignore[arg-type]
+    stored = store.chunks([hit.rowid for hit in hits])
+    return [stored[hit.rowid].document for hit in hits]
+
+
+def test_vectors_are_unit_and_repeatable(embedder: Embedder) -> None:
+    texts = ["short", "a much longer text about cargo bikes " * 20, "", "ünïcödé 電池"]
+    vectors = embedder.embed(texts)
+    assert vectors.shape == (4, embedder.dimensions)
+    assert vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors[[0, 1, 3]], axis=1), 1, atol=1e-3)
+    assert np.allclose(embedder.embed(texts[::-1])[::-1], vectors, atol=1e-5)
+    assert np.allclose(embedder.embed_query("short"), vectors[0], atol=1e-5)
+    assert embedder.embed([]).shape == (0, embedder.dimensions)
+
+
+@pytest.mark.parametrize("text", ["", "one", "word " * 150, "word " * 900, "電池" * 700, "x" * 5000])
+def test_passages_cover_the_text_in_order(embedder: Embedder, text: str) -> None:
+    spans = embedder.passages("Guide > Batteries", text)
+    assert spans[0][0] == 0
+    assert spans[-1][1] >= len(text.rstrip())
+    for (_, end), (start, _) in pairwise(spans):
+        assert start <= end + 1
+    assert len(spans) < 60
+
+
+def test_meaning_finds_what_words_miss(model: MiniLm) -> None:
+    engine, store = engine_for(TEXTS, model)
+    assert names(engine, store, "how long until it is loaded with electricity")[0] == "battery"
+    assert names(engine, store, "reimbursement after sending goods back")[0] == "refund"
+    assert names(engine, store, "E21")[0] == "orders"
+
+
+def test_each_mode_uses_its_own_signal(model: MiniLm) -> None:
+    engine, store = engine_for(TEXTS, model)
+    assert engine.search("engine hot", mode="words").signals == ("words",)
+    assert engine.search("engine hot", mode="vectors").signals == ("vectors",)
+    assert engine.search("engine hot").signals == ("words", "vectors")
+    assert names(engine, store, "reimbursement", mode="words") == []
+    hit = engine.search("engine hot").hits[0]
+    assert hit.words
+    assert hit.cosine
+    assert hit.passage == (0, len(TEXTS["orders"]))
+
+
+def test_without_an_embedder_words_do_it_alone() -> None:
+    engine, store = engine_for(TEXTS, None)
+    assert names(engine, store, "the engine")[0] == "orders"
+    assert engine.search("the engine").signals == ("words",)
+
+
+def test_filters_hold_on_both_sides(model: MiniLm) -> None:
+    engine, store = engine_for(TEXTS, model)
+    only = names(engine, store, "reimbursement for a hot engine", condition=Is("letter", ("b",)))
+    assert set(only) == {"battery", "brakes"}
+
+
+def test_the_best_passage_of_a_long_chunk_counts(model: MiniLm) -> None:
+    filler = "The committee discussed the minutes of the previous meeting at some length. " * 40
+    engine, store = engine_for({"long": f"{filler}Penguins live in Antarctica. {filler}", "other": filler}, model)
+    hit = engine.search("Which birds live near the south pole?", mode="vectors").hits[0]
+    (stored,) = store.chunks([hit.rowid]).values()
+    assert stored.document == "long"
+    assert hit.passage
+    assert "Penguins" in stored.chunk.plain[slice(*hit.passage)]
+
+
+def test_what_was_embedded_once_is_remembered(tmp_path: Path, model: MiniLm) -> None:
+    class Counting(MiniLm):
+        count = 0
+
+        def embed(self, texts):  # type: ignore[no-untyped-def]
+            Counting.count += len(texts)
+            return super().embed(texts)
+
+    texts = ["one", "two", "one"]
+    first = CachedEmbedder(Counting(), tmp_path / "cache.sqlite").embed(texts)
+    assert Counting.count == 2
+    assert np.allclose(CachedEmbedder(Counting(), tmp_path / "cache.sqlite").embed(texts), first)
+    assert Counting.count == 2
+    assert np.allclose(first, model.embed(texts), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "weight"),
+    [
+        ("how do I pay", 0.5),
+        ("RATE_LIMIT", 0.5),
+        ("如何安装", 0.0),
+        ("как это работает", 0.0),
+        ("wie wird das gemacht", 0.25),
+        ("¿qué es una cuenta?", 0.25),
+        ("configure 設定 of the server please", 0.5),
+    ],
+)
+def test_meaning_counts_less_in_languages_the_model_does_not_know(text: str, weight: float) -> None:
+    assert vector_weight(text, {"en"}) == weight
+    assert vector_weight(text, {"*"}) == 0.5
+
+
+def test_fusion_is_neutral_to_what_is_missing() -> None:
+    assert fuse({}, {}, 0.5) == {}
+    assert fuse({1: 3.0}, {}, 0.0) == {1: 0.0}
+    scores = fuse({1: 4.0, 2: 2.0, 3: 0.5}, {1: 0.9, 2: 0.2}, 0.5)
+    assert scores[1] > scores[2]
+    assert sorted(scores) == [1, 2, 3]

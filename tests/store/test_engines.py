@@ -1,0 +1,165 @@
+"""One suite for every store engine: what `StoreEngine` promises."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bedstone.documents import Chunk, Document, Passage
+from bedstone.store.engine import StoreEngine
+from bedstone.store.engines.memory import MemoryStore
+from bedstone.store.engines.sqlite import SqliteStore
+
+ENGINES: dict[str, Callable[[Path], StoreEngine]] = {
+    "memory": lambda _: MemoryStore(),
+    "sqlite": lambda folder: SqliteStore(folder / "store.sqlite"),
+}
+
+
+@pytest.fixture(params=ENGINES)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreEngine]:
+    store = ENGINES[request.param](tmp_path)
+    yield store
+    store.close()
+
+
+def document(name: str, digest: str = "1") -> Document:
+    return Document(name, f"Title of {name}", digest, {"author": "Ü"})
+
+
+def chunks(name: str, count: int, **facets: str) -> list[Chunk]:
+    return [
+        Chunk(
+            id=f"{name}#{number}",
+            text=f"**Text** {number} für {name}",
+            plain=f"Text {number} für {name}",
+            heading=f"Heading {number}",
+            level=2,
+            breadcrumb=("Top", f"Heading {number}"),
+            facets=facets,
+        )
+        for number in range(count)
+    ]
+
+
+def vectors(store: StoreEngine, name: str) -> list[tuple[Passage, bytes]]:
+    return [(Passage(item.rowid, 0, 4), bytes([item.rowid] * 8)) for item in store.chunks_of(name)]
+
+
+def test_what_is_put_comes_back_whole(store: StoreEngine) -> None:
+    store.put([(document("b"), chunks("b", 2, language="go")), (document("a"), chunks("a", 1))])
+    assert store.document("b") == document("b")
+    assert store.document("c") is None
+    assert [item.id for item in store.documents()] == ["a", "b"]
+    assert [item.id for item in store.documents(offset=1, limit=1)] == ["b"]
+    assert store.digests() == {"a": "1", "b": "1"}
+    found = store.chunk("b#1")
+    assert found
+    assert found.chunk == chunks("b", 2, language="go")[1]
+    assert (found.document, found.position) == ("b", 1)
+    assert [item.chunk.id for item in store.chunks_of("b")] == ["b#0", "b#1"]
+    assert store.chunks([found.rowid, 999]) == {found.rowid: found}
+    assert store.chunk("nobody") is None
+    assert (store.counts().documents, store.counts().chunks) == (2, 3)
+
+
+def test_putting_again_replaces_and_numbers_are_never_reused(store: StoreEngine) -> None:
+    store.put([(document("a"), chunks("a", 3))])
+    before = [item.rowid for item in store.chunks_of("a")]
+    store.put_passages(vectors(store, "a"))
+    store.put([(document("a", "2"), chunks("a", 1))])
+    after = [item.rowid for item in store.chunks_of("a")]
+    assert store.digests() == {"a": "2"}
+    assert min(after) > max(before)
+    assert store.counts().passages == 0
+    store.delete(["a"])
+    store.put([(document("a"), chunks("a", 1))])
+    assert store.chunks_of("a")[0].rowid > max(after)
+
+
+def test_deleting_takes_everything_along(store: StoreEngine) -> None:
+    store.put([(document("a"), chunks("a", 2)), (document("b"), chunks("b", 1))])
+    store.put_passages(vectors(store, "a"))
+    store.delete(["a", "never-there"])
+    assert store.document("a") is None
+    assert store.chunk("a#0") is None
+    assert store.counts().passages == 0
+    assert [item.id for item in store.documents()] == ["b"]
+
+
+def test_changes_tell_what_came_and_what_went(store: StoreEngine) -> None:
+    assert store.last_change() is None
+    store.put([(document("a"), chunks("a", 2))])
+    first, second = (item.rowid for item in store.chunks_of("a"))
+    store.put_passages(vectors(store, "a"))
+    store.put([(document("a"), chunks("a", 1))])
+    (third,) = (item.rowid for item in store.chunks_of("a"))
+    store.delete(["a", "a"])
+    store.put([(document("empty"), [])])
+    changes = store.changes(0)
+    assert [change.kind for change in changes] == ["put", "vectors", "put", "delete", "put"]
+    assert [change.seq for change in changes] == sorted(change.seq for change in changes)
+    assert len({change.stamp for change in changes}) == 5
+    assert (changes[0].first, changes[0].last) == (first, second)
+    assert (changes[1].first, changes[1].last) == (first, second)
+    assert (changes[2].first, changes[2].last, changes[2].gone_first, changes[2].gone_last) == (
+        third,
+        third,
+        first,
+        second,
+    )
+    assert (changes[3].gone_first, changes[3].gone_last) == (third, third)
+    assert changes[4].first > changes[4].last
+    assert store.changes(changes[2].seq) == changes[3:]
+    assert store.changes(0, 2) == changes[:2]
+    assert store.last_change() == changes[-1]
+
+
+def test_passages_belong_to_chunks_that_are_there(store: StoreEngine) -> None:
+    store.put([(document("a"), chunks("a", 2))])
+    one, two = (item.rowid for item in store.chunks_of("a"))
+    assert [item.rowid for item in store.unembedded()] == [one, two]
+    store.put_passages([(Passage(one, 5, 9), b"late"), (Passage(one, 0, 5), b"soon"), (Passage(999, 0, 1), b"lost")])
+    assert [item.rowid for item in store.unembedded()] == [two]
+    assert store.unembedded(after=two) == []
+    found = list(store.passages_between(one, two))
+    assert [(item.passage.start, item.vector) for item in found] == [(0, b"soon"), (5, b"late")]
+    assert len({item.id for item in found}) == 2
+    assert list(store.passages_between(two, two)) == []
+
+
+def test_facets_are_those_of_the_chunks_that_are_there(store: StoreEngine) -> None:
+    store.put(
+        [(document("a"), chunks("a", 1, language="go", scope="x")), (document("b"), chunks("b", 1, language="c"))]
+    )
+    assert store.facets() == {"language": ["c", "go"], "scope": ["x"]}
+    store.delete(["a"])
+    assert store.facets() == {"language": ["c"]}
+
+
+def test_settings_are_kept(store: StoreEngine) -> None:
+    assert store.setting("model") is None
+    store.set_setting("model", "one")
+    store.set_setting("model", "two")
+    assert store.setting("model") == "two"
+
+
+def test_a_put_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.sqlite")
+    store.put([(document("a"), chunks("a", 1))])
+    twice = chunks("b", 1) * 2
+    with pytest.raises(Exception, match="UNIQUE"):
+        store.put([(document("a", "2"), chunks("a", 2)), (document("b"), twice)])
+    assert store.digests() == {"a": "1"}
+    assert len(store.changes(0)) == 1
+    store.close()
+
+
+def test_a_sqlite_store_survives_its_process_and_opens_for_reading(tmp_path: Path) -> None:
+    path = tmp_path / "a folder with %20 and ?" / "store.sqlite"
+    store = SqliteStore(path)
+    store.put([(document("a"), chunks("a", 2))])
+    store.close()
+    again = SqliteStore(path, read_only=True)
+    assert again.counts().chunks == 2
+    again.close()
