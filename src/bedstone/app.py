@@ -1,18 +1,25 @@
 """Builds every part from the settings: the only place where parts meet."""
 
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import platformdirs
+
 from bedstone import plugins
-from bedstone.errors import InvalidSetting
+from bedstone.errors import InvalidSetting, MissingExtra
 from bedstone.settings import Settings
 from bedstone.toolkit import Toolset
 from bedstone.toolsets import BUILTIN_TOOLSETS, HIDDEN_TOOLSETS
 
 if TYPE_CHECKING:  # commands that do not serve never import the SDK
+    from bedstone.search.embedder import Embedder
     from bedstone.server import BedstoneServer
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -64,8 +71,8 @@ def chosen_toolsets(settings: Settings) -> list[str]:
     configured = [label for label, is_on in _switches(settings).items() if is_on]
     if not configured:
         raise InvalidSetting(
-            "Nothing to serve yet. Give a text file with --kb-file FILE (or BEDSTONE_KB__FILE_PATH), "
-            "or choose toolsets with --toolsets."
+            "Nothing to serve yet. Give a text file with --kb-file FILE, or index documentation with "
+            "`bedstone docs build DIR`, or choose toolsets with --toolsets."
         )
     return configured
 
@@ -75,6 +82,11 @@ def build_toolset(label: str, settings: Settings) -> Toolset:
     table = HIDDEN_TOOLSETS if label in HIDDEN_TOOLSETS else BUILTIN_TOOLSETS
     factory = plugins.load("toolsets", label, table)
     match label:
+        case "docs":
+            index = _docs_index(settings)
+            if index is None:
+                raise InvalidSetting("Say which docs index with --docs-index DIR; `bedstone docs build DIR` makes one.")
+            toolset = factory(index, build_embedder, read_only=settings.read_only)
         case "kb":
             kb = settings.kb
             toolset = factory(kb.file_path, description=kb.description, reload=kb.reload, read_only=settings.read_only)
@@ -86,4 +98,28 @@ def build_toolset(label: str, settings: Settings) -> Toolset:
 
 def _switches(settings: Settings) -> dict[str, bool]:
     """What switches each toolset on when none is asked for."""
-    return {"kb": settings.kb.file_path is not None}
+    return {"docs": _docs_index(settings) is not None, "kb": settings.kb.file_path is not None}
+
+
+def build_embedder(name: str = "minilm") -> "Embedder | None":
+    """The embedding model with its cache; None without one, and search goes by words."""
+    if name == "none":
+        return None
+    from bedstone.search.embedders import BUILTIN_EMBEDDERS
+    from bedstone.search.embedding_cache import CachedEmbedder
+
+    try:
+        embedder = plugins.load("embedders", name, BUILTIN_EMBEDDERS)()
+    except MissingExtra as error:
+        logger.warning("Search goes by words alone: %s", error.message, extra={"action": "no_embedder"})
+        return None
+    cache = Path(platformdirs.user_cache_dir("bedstone", appauthor=False)) / "embeddings.sqlite"
+    return CachedEmbedder(embedder, cache)
+
+
+def _docs_index(settings: Settings) -> Path | None:
+    """The index that is configured, or the one that `bedstone docs build` put into the data folder."""
+    if settings.docs.index:
+        return settings.docs.index
+    found = sorted(settings.data_folder.glob("docs/*/metadata.json"))
+    return found[0].parent if found else None

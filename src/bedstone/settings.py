@@ -65,6 +65,10 @@ class KbSettings(Section):
     reload: Literal["on-change", "never"] = Field("on-change", description="When to read the file again")
 
 
+class DocsSettings(Section):
+    index: Path | None = Field(None, description="Index folder made by `bedstone docs build`")
+
+
 class Settings(Section):
     """The settings tree."""
 
@@ -74,6 +78,7 @@ class Settings(Section):
     read_only: bool = Field(False, description="Refuse every call that would change something")
     log: LogSettings = LogSettings()
     mcp: McpSettings = McpSettings()
+    docs: DocsSettings = DocsSettings()
     kb: KbSettings = KbSettings()
 
     @property

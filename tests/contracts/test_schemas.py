@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bedstone.app import build_toolset
+from bedstone.library.docs_builder import BuildOptions, DocsBuilder
 from bedstone.server.tools import definition
 from bedstone.settings import Settings
 from bedstone.toolsets import BUILTIN_TOOLSETS
@@ -18,8 +19,11 @@ SNAPSHOTS = Path(__file__).with_name("schemas")
 
 
 @pytest.mark.parametrize("label", BUILTIN_TOOLSETS)
-def test_the_tools_are_what_they_were(label: str) -> None:
-    tools = build_toolset(label, Settings()).tools.values()
+def test_the_tools_are_what_they_were(label: str, tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    DocsBuilder(tmp_path / "source", tmp_path / "index", None, BuildOptions(), lambda *_: None).build()
+    settings = Settings.model_validate({"docs": {"index": tmp_path / "index"}})
+    tools = build_toolset(label, settings).tools.values()
     listed = [definition(tool).model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
     snapshot = SNAPSHOTS / f"{label}.json"
     if os.environ.get("UPDATE_SNAPSHOTS"):

@@ -39,7 +39,7 @@ Five.
 
 def cut(source: str, chunk_by: ChunkBy = "h2", **sizes: int) -> dict[str, str]:
     strategy = Strategy(chunk_by, **sizes)
-    return {item.id: item.text for item in chunk_markdown("a.md", source, strategy, title="Guide", facets={})}
+    return {item.id: item.text for item in chunk_markdown("a.md", source, strategy, title="Guide", facets={})[1]}
 
 
 @pytest.mark.parametrize(
@@ -120,14 +120,19 @@ def test_only_top_level_headings_count(source: str) -> None:
 
 def test_plain_text_keeps_cells_and_items_apart() -> None:
     source = "## T\n\n| Name | Type |\n|---|---|\n| `id` | **str** |\n\n- one\n- [two](x)\n\n<b>bold</b> &amp; more\n"
-    (chunk,) = chunk_markdown("a.md", source, Strategy(), title="", facets={"k": "v"})
+    title, (chunk,) = chunk_markdown("a.md", source, Strategy(), title="", facets={"k": "v"})
+    assert title == ""
     assert chunk.plain == "T\nName | Type\nid | str\none\ntwo\nbold & more"
     assert (chunk.heading, chunk.level, chunk.breadcrumb, chunk.facets) == ("T", 2, ("T",), {"k": "v"})
 
 
 def test_a_preamble_goes_by_the_title() -> None:
-    chunk = chunk_markdown("a.md", "Hello", Strategy(), title="My file", facets={})[0]
+    _, (chunk,) = chunk_markdown("a.md", "Hello", Strategy(), title="My file", facets={})
     assert (chunk.heading, chunk.breadcrumb, chunk.level) == ("My file", ("My file",), 0)
+
+
+def test_the_first_top_heading_is_the_title() -> None:
+    assert chunk_markdown("a.md", GUIDE, Strategy(), title="", facets={})[0] == "Guide"
 
 
 def test_an_empty_file_has_no_chunks() -> None:

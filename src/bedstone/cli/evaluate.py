@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import click
-import platformdirs
 
 from bedstone.search.query import Mode
 
@@ -21,17 +20,11 @@ def evaluation() -> None:
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the figures to this file.")
 def beir(folder: Path, mode: Mode, json_file: Path | None) -> None:
     """Evaluate a labelled set in BEIR layout: corpus.jsonl, queries.jsonl, qrels/test.tsv."""
+    from bedstone.app import build_embedder
     from bedstone.library.beir import LabelledSet, build_engine, evaluate
-    from bedstone.search.embedding_cache import CachedEmbedder
 
     labelled = LabelledSet.read(folder)
-    embedder = None
-    if mode != "words":
-        from bedstone import plugins
-        from bedstone.search.embedders import BUILTIN_EMBEDDERS
-
-        cache = Path(platformdirs.user_cache_dir("bedstone", appauthor=False)) / "embeddings.sqlite"
-        embedder = CachedEmbedder(plugins.load("embedders", "minilm", BUILTIN_EMBEDDERS)(), cache)
+    embedder = None if mode == "words" else build_embedder()
     with click.progressbar(length=len(labelled.documents), label="Embedding", file=sys.stderr) as bar:
         engine = build_engine(labelled, embedder, bar.update)
     figures = {name: round(value, 4) for name, value in evaluate(labelled, engine, mode).items()}

@@ -11,6 +11,7 @@ from bedstone.errors import BedstoneError
 COMMANDS = {
     "serve": "bedstone.cli.serve:serve",
     "tools": "bedstone.cli.tools:tools",
+    "docs": "bedstone.cli.docs:docs",
     "kb": "bedstone.cli.kb:kb",
     "eval": "bedstone.cli.evaluate:evaluation",
     "settings": "bedstone.cli.settings:settings",

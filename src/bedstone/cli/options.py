@@ -13,6 +13,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 CONTENT_FLAGS = {
     "--toolsets": "toolsets",
     "--data-dir": "data_dir",
+    "--docs-index": "docs.index",
     "--kb-file": "kb.file_path",
     "--read-only": "read_only",
     "--log-level": "log.level",

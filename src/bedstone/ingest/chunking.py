@@ -54,6 +54,11 @@ class Cutter:
         self._blocks = blocks(source)
         self._headings = _headings(self._blocks)
 
+    @property
+    def first_heading(self) -> str:
+        """The text of the first top heading."""
+        return next((block.plain for block in self._blocks if block.level == 1), "")
+
     def parts(self) -> Iterator[Part]:
         """Every part in order; empty ones are left out."""
         level = LEVELS[self._strategy.chunk_by]
@@ -141,9 +146,15 @@ def _pieces(line: bytes, limit: int) -> Iterator[bytes]:
     yield line
 
 
-def chunk_markdown(path: str, source: str, strategy: Strategy, *, title: str, facets: dict[str, str]) -> list[Chunk]:
-    """Cut a document whose front matter is gone; a part without headings goes by the document's title."""
+def chunk_markdown(
+    path: str, source: str, strategy: Strategy, *, title: str, facets: dict[str, str]
+) -> tuple[str, list[Chunk]]:
+    """The title and the chunks of a document whose front matter is gone.
+
+    Without a title the first top heading is one; a part without headings goes by it.
+    """
     cutter = Cutter(path, source, strategy)
+    title = title or cutter.first_heading
     chunks = []
     for part in cutter.parts():
         breadcrumb = part.heading.texts or ((title,) if title else ())
@@ -157,12 +168,7 @@ def chunk_markdown(path: str, source: str, strategy: Strategy, *, title: str, fa
             facets=facets,
         )
         chunks.append(chunk)
-    return chunks
-
-
-def first_heading(source: str) -> str:
-    """The text of the first top heading."""
-    return next((block.plain for block in blocks(source) if block.level == 1), "")
+    return title, chunks
 
 
 def _headings(found: Sequence[Block]) -> dict[int, Heading]:

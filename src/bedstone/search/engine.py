@@ -28,6 +28,10 @@ class SearchEngine:
     def catch_up(self) -> None:
         """Make everything searchable that the store has acknowledged."""
         self._words.catch_up(self._store)
+        self.load_vectors()
+
+    def load_vectors(self) -> None:
+        """Bring the vectors into memory; all that is needed where the word index is on disk and complete."""
         if self._vectors is not None:
             self._vectors.catch_up(self._store)
 

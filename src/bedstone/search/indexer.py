@@ -1,6 +1,8 @@
 """Chunks to vectors: passages, embedded in batches, put into the store."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -8,21 +10,20 @@ from bedstone.documents import Passage, StoredChunk
 from bedstone.search.embedder import Embedder
 from bedstone.store.engine import StoreEngine
 
-BATCH_CHUNKS = 64
+BATCH_CHUNKS = 16
 
 
 def embed_missing(store: StoreEngine, embedder: Embedder, progress: Callable[[int], None] | None = None) -> None:
     """Give vectors to every chunk without; each batch is kept as soon as it is done."""
-    after = 0
-    while chunks := store.unembedded(after=after, limit=BATCH_CHUNKS):
-        passages = [(passage, text) for stored in chunks for passage, text in passages_of(stored, embedder)]
-        vectors = embedder.embed([text for _, text in passages]).astype(np.float16)
-        store.put_passages(
-            [(passage, vector.tobytes()) for (passage, _), vector in zip(passages, vectors, strict=True)]
-        )
-        after = chunks[-1].rowid
-        if progress:
-            progress(len(chunks))
+    after, workers = 0, os.cpu_count() or 1
+    with ThreadPoolExecutor(workers) as pool:  # the model lets go of the interpreter while it computes
+        while chunks := store.unembedded(after=after, limit=BATCH_CHUNKS * workers):
+            parts = [chunks[start : start + BATCH_CHUNKS] for start in range(0, len(chunks), BATCH_CHUNKS)]
+            for part, vectors in zip(parts, pool.map(lambda part: _embed(part, embedder), parts), strict=True):
+                store.put_passages(vectors)
+                if progress:
+                    progress(len(part))
+            after = chunks[-1].rowid
 
 
 def passages_of(stored: StoredChunk, embedder: Embedder) -> list[tuple[Passage, str]]:
@@ -33,3 +34,9 @@ def passages_of(stored: StoredChunk, embedder: Embedder) -> list[tuple[Passage, 
         (Passage(stored.rowid, start, end), f"{context}\n\n{chunk.plain[start:end]}")
         for start, end in embedder.passages(context, chunk.plain)
     ]
+
+
+def _embed(chunks: Sequence[StoredChunk], embedder: Embedder) -> list[tuple[Passage, bytes]]:
+    passages = [pair for stored in chunks for pair in passages_of(stored, embedder)]
+    vectors = embedder.embed([text for _, text in passages]).astype(np.float16)
+    return [(passage, vector.tobytes()) for (passage, _), vector in zip(passages, vectors, strict=True)]

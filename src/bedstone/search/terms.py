@@ -1,18 +1,19 @@
 """Text to searchable terms: stemmed words, whole identifiers and their parts, bigrams for scripts without spaces."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 import tantivy
 
 LONGEST_WORD = 60
+LONGEST_NAME = 120
 # Han, kana, Hangul and Thai are written without spaces, or with spaces that do not bound words.
 UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
-# Something with an inner dot, underscore, hyphen, slash, colon or capital: a name in code, a version, a path.
-COMPOUND = re.compile(
-    r"[A-Za-z0-9_$@]+(?:[._:/-]+[A-Za-z0-9_$]+)+|[A-Za-z0-9$]*[a-z0-9][A-Z][A-Za-z0-9$]*|_+[A-Za-z0-9_]+"
-)
+# A run of letters, digits and the signs that hold names together: in code, versions, paths.
+NAME = re.compile(r"[A-Za-z0-9_$@](?:[A-Za-z0-9_$.:/-]*[A-Za-z0-9_$])?")
+# What makes a name of a word: a sign inside, or a capital after its first letter.
+COMPOUND = re.compile(r".+[._:/-]|_|.*[a-z0-9][A-Z]")
 CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
@@ -46,14 +47,14 @@ def terms(text: str) -> list[str]:
 
 
 def compounds(text: str) -> list[str]:
-    """Names such as `getUserById`, `RATE_LIMIT` or `v2.1`, whole and in lower case."""
-    return [name.lower() for name in COMPOUND.findall(text) if len(name) <= 2 * LONGEST_WORD]
+    """Names such as `getUserById`, `RATE_LIMIT` or `v2.1`, each once."""
+    return [name for name in dict.fromkeys(NAME.findall(text)) if COMPOUND.match(name) and len(name) <= LONGEST_NAME]
 
 
-def camel_parts(text: str) -> list[str]:
+def camel_parts(names: Iterable[str]) -> list[str]:
     """The words inside names like `getUserById`, which no space or sign divides."""
     parts = []
-    for name in COMPOUND.findall(text):
+    for name in names:
         pieces = CAMEL.findall(name)
         if len(pieces) > 1 and any(piece[0].isupper() for piece in pieces[1:]):
             parts += pieces
@@ -62,7 +63,7 @@ def camel_parts(text: str) -> list[str]:
 
 def bigrams(text: str) -> Iterator[str]:
     """Neighbouring characters of unspaced scripts."""
-    for run in UNSPACED.findall(text):
+    for run in () if text.isascii() else UNSPACED.findall(text):
         if len(run) == 1:
             yield run
         else:

@@ -109,16 +109,16 @@ class WordIndex:
             counts.setdefault(key, {})[value] = int(bucket["doc_count"])
         return counts
 
-    def has(self, term: str) -> bool:
-        """Whether any chunk has a term."""
-        return bool(self._searcher.doc_freq("all", term))
+    def frequency(self, term: str) -> int:
+        """How many chunks have a term."""
+        return int(self._searcher.doc_freq("all", term))
 
     def _query(self, text: str) -> Query | None:
         every = terms(text)
         telling = list(dict.fromkeys(term for term in every if term not in stop_terms())) or list(dict.fromkeys(every))
         clauses = [(SHOULD, Query.term_query(self._schema, "all", term)) for term in telling]
         clauses += [(SHOULD, self._weighted("head", term, HEAD_WEIGHT)) for term in telling]
-        clauses += [(SHOULD, self._weighted("names", name, NAME_WEIGHT)) for name in compounds(text)]
+        clauses += [(SHOULD, self._weighted("names", name.lower(), NAME_WEIGHT)) for name in compounds(text)]
         clauses += [(SHOULD, Query.term_query(self._schema, "grams", gram)) for gram in bigrams(text)]
         clauses += [(SHOULD, query) for query in self._nearness(every)]
         return Query.boolean_query(clauses) if clauses else None
@@ -206,15 +206,15 @@ def _fields(stored: StoredChunk, title: str) -> tantivy.Document:
     chunk = stored.chunk
     above = chunk.breadcrumb[:-1]
     head = [title, stored.document, *above, chunk.heading]
-    named = "\n".join([chunk.heading, chunk.plain])
-    parts = " ".join(camel_parts(f"{stored.document}\n{named}"))
+    names = compounds(f"{stored.document}\n{chunk.heading}\n{chunk.plain}")
+    parts = " ".join(camel_parts(names))
     everything = [*[title] * TITLE_TIMES, stored.document, *above, *[chunk.heading] * HEADING_TIMES, chunk.plain, parts]
     document = tantivy.Document(
         rowid=stored.rowid,
         all=" \n ".join(everything),
         head=" \n ".join(head),
-        names=" ".join(compounds(named)),
-        grams=" ".join(bigrams("\n".join([title, *above, named]))),
+        names=" ".join(names).lower(),
+        grams=" ".join(bigrams("\n".join([*head, chunk.plain]))),
     )
     _add_all(document, "facets", (f"{key}={value}" for key, value in chunk.facets.items()))
     _add_all(document, "facet_keys", chunk.facets)

@@ -172,6 +172,17 @@ class SqliteStore:
                 (name, value),
             )
 
+    def seal(self) -> None:
+        """Make one self-contained file of it, which may then be opened on a medium nobody can write to."""
+        with self._lock:
+            assert self._writer is not None, "the store was opened for reading"
+            for reader in self._readers:
+                reader.close()
+            self._readers.clear()
+            self._local = threading.local()
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._writer.execute("PRAGMA journal_mode = DELETE")
+
     def close(self) -> None:
         with self._lock:
             for connection in (*self._readers, self._writer):

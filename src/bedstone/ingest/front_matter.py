@@ -1,0 +1,70 @@
+"""What a document says of itself: YAML at its top, and a hint in an HTML comment."""
+
+import json
+import re
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import yaml
+
+from bedstone.ingest.chunking import LEVELS, Strategy
+from bedstone.ingest.manifest import InvalidManifest, parse_metadata, parse_strategy
+
+FENCED = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+HINT = re.compile(r"<!--\s*mcp_chunking_hint:\s*(\{.*?\})\s*-->", re.DOTALL)
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True)
+class FrontMatter:
+    """A document without its front matter, and what that said."""
+
+    body: str
+    title: str = ""
+    strategy: Strategy | None = None
+    chunk_by: str | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
+
+    def apply(self, strategy: Strategy, metadata: dict[str, str]) -> tuple[Strategy, dict[str, str]]:
+        """The weakest first: what the manifests said, a hint in the text, the front matter."""
+        if (hint := HINT.search(self.body)) and (chunk_by := _hinted(hint[1])):
+            strategy = replace(strategy, chunk_by=chunk_by)
+        if self.chunk_by:
+            strategy = parse_strategy({"chunk_by": self.chunk_by})
+        return self.strategy or strategy, metadata | self.metadata
+
+
+def split_front_matter(source: str) -> FrontMatter:
+    """Take the front matter off; YAML that cannot be read is an error."""
+    found = FENCED.match(source)
+    if not found:
+        return FrontMatter(source)
+    try:
+        data = yaml.load(found[1], LOADER)  # noqa: S506 - the loader is the safe one
+    except yaml.YAMLError as error:
+        raise InvalidManifest(f"front matter is not valid YAML: {str(error).splitlines()[0]}") from None
+    body = source[found.end() :]
+    return _read(data, body) if isinstance(data, dict) else FrontMatter(body)
+
+
+def _read(data: dict[str, Any], body: str) -> FrontMatter:
+    hint = data.get("mcp_chunking_hint")
+    metadata = [
+        parse_metadata(data[name], name) for name in ("metadata", "mcp_metadata") if isinstance(data.get(name), dict)
+    ]
+    title = data.get("title")
+    return FrontMatter(
+        body=body,
+        title=str(title) if title is not None else "",
+        strategy=parse_strategy(data["mcp_strategy"]) if "mcp_strategy" in data else None,
+        chunk_by=hint.get("chunk_by") if isinstance(hint, dict) else hint,
+        metadata={key: value for part in metadata for key, value in part.items()},
+    )
+
+
+def _hinted(text: str) -> Any:
+    try:
+        chunk_by = json.loads(text).get("chunk_by")
+    except (ValueError, AttributeError):
+        return None
+    return chunk_by if chunk_by in LEVELS else None

@@ -1,0 +1,24 @@
+"""Glob patterns over paths with forward slashes: `*`, `**`, `?`, `[abc]` and `{a,b}`."""
+
+import re
+from functools import cache
+
+SPECIAL = re.compile(r"(\*\*/|\*\*|\*|\?|\[[^\]]+\]|\{[^}]*\})")
+WILDCARDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
+
+@cache
+def glob_pattern(glob: str) -> re.Pattern[str]:
+    """The regular expression of a glob; dotfiles are matched like any other."""
+    return re.compile("".join(_expression(part) for part in SPECIAL.split(glob)))
+
+
+def _expression(part: str) -> str:
+    if part in WILDCARDS:
+        return WILDCARDS[part]
+    if part.startswith("[") and part.endswith("]"):
+        inside = part[1:-1]
+        return f"[^{re.escape(inside[1:])}]" if inside[0] in "!^" else f"[{re.escape(inside)}]".replace(r"\-", "-")
+    if part.startswith("{") and part.endswith("}"):
+        return f"(?:{'|'.join(re.escape(option) for option in part[1:-1].split(','))})"
+    return re.escape(part)

@@ -1,0 +1,185 @@
+"""`.docs-mcp.json`: how the files of a folder are cut and labelled."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from bedstone.errors import InvalidInput
+from bedstone.ingest.chunking import LEVELS, Strategy
+from bedstone.ingest.globs import glob_pattern
+
+NAME = ".docs-mcp.json"
+TOP = PurePosixPath()
+KEYS = {"$schema", "version", "strategy", "metadata", "taxonomy", "mcpServerInstructions", "overrides"}
+
+
+class InvalidManifest(InvalidInput):
+    """A manifest, front matter or hint says something that cannot be understood."""
+
+    code = "invalid_manifest"
+
+
+@dataclass(frozen=True)
+class Override:
+    """Settings for the files a pattern matches."""
+
+    pattern: str
+    strategy: Strategy | None
+    metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class FacetSettings:
+    """What a taxonomy says of one facet."""
+
+    description: str | None = None
+    vector_collapse: bool = False
+    resources: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One manifest; `folder` is relative to the documents."""
+
+    folder: PurePosixPath = TOP
+    strategy: Strategy | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    taxonomy: Mapping[str, FacetSettings] = field(default_factory=dict)
+    instructions: str | None = None
+    overrides: tuple[Override, ...] = ()
+    unknown_keys: tuple[str, ...] = ()
+
+    def plan(self, path: PurePosixPath) -> tuple[Strategy, dict[str, str]]:
+        """How to cut and label a file: every matching override applies, in order."""
+        strategy, metadata = self.strategy or Strategy(), dict(self.metadata)
+        inside = str(path.relative_to(self.folder))
+        for override in self.overrides:
+            if glob_pattern(override.pattern).fullmatch(inside):
+                strategy = override.strategy or strategy
+                metadata |= override.metadata
+        return strategy, metadata
+
+
+class Manifests:
+    """The manifests of a documents folder, each read once; the nearest one above a file counts alone."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._found: dict[PurePosixPath, Manifest | None] = {}
+
+    def nearest(self, path: PurePosixPath) -> Manifest | None:
+        """The manifest of a file, if there is one between it and the top of the documents."""
+        for folder in path.parents:
+            if folder not in self._found:
+                self._found[folder] = self._read(folder)
+            if (manifest := self._found[folder]) is not None:
+                return manifest
+        return None
+
+    @property
+    def all(self) -> list[Manifest]:
+        """Every manifest that was needed so far, in the order of their folders."""
+        return [manifest for _, manifest in sorted(self._found.items()) if manifest is not None]
+
+    def _read(self, folder: PurePosixPath) -> Manifest | None:
+        file = self._root / folder / NAME
+        if not file.is_file():
+            return None
+        try:
+            return parse_manifest(file.read_text(encoding="utf-8"), folder)
+        except (InvalidManifest, UnicodeDecodeError) as error:
+            raise InvalidManifest(f"{folder / NAME}: {error}") from None
+
+
+def parse_manifest(text: str, folder: PurePosixPath = TOP) -> Manifest:
+    """Read a manifest; messages name the key that is wrong."""
+    try:
+        data = json.loads(text)
+    except ValueError:
+        raise InvalidManifest("Manifest is not valid JSON") from None
+    if not isinstance(data, dict):
+        raise InvalidManifest("manifest must be an object")
+    if data.get("version") != "1":
+        raise InvalidManifest("manifest.version must be '1'")
+    instructions = data.get("mcpServerInstructions")
+    if instructions is not None and (not isinstance(instructions, str) or not instructions.strip()):
+        raise InvalidManifest("manifest.mcpServerInstructions must be a non-empty string")
+    return Manifest(
+        folder=folder,
+        strategy=parse_strategy(data["strategy"]) if "strategy" in data else None,
+        metadata=parse_metadata(data.get("metadata", {}), "manifest.metadata"),
+        taxonomy=_taxonomy(data.get("taxonomy", {})),
+        instructions=instructions,
+        overrides=_overrides(data.get("overrides", [])),
+        unknown_keys=tuple(sorted(set(data) - KEYS)),
+    )
+
+
+def parse_strategy(data: Any, base: Strategy | None = None) -> Strategy:
+    """A strategy; what it does not say comes from `base` or the defaults."""
+    if not isinstance(data, dict):
+        raise InvalidManifest("strategy must be an object")
+    base = base or Strategy()
+    chunk_by = data.get("chunk_by", base.chunk_by)
+    if chunk_by not in LEVELS:
+        raise InvalidManifest("chunk_by must be one of: h1, h2, h3, file")
+    sizes = {"max_chunk_size": base.max_chunk_size, "min_chunk_size": base.min_chunk_size}
+    for name in sizes:
+        if name in data:
+            if not isinstance(data[name], int) or isinstance(data[name], bool) or data[name] <= 0:
+                raise InvalidManifest(f"{name} must be a positive integer")
+            sizes[name] = data[name]
+    return Strategy(chunk_by, **sizes)
+
+
+def parse_metadata(data: Any, name: str) -> dict[str, str]:
+    """Labels: strings by name."""
+    if not isinstance(data, dict):
+        raise InvalidManifest(f"{name} must be an object")
+    for key, value in data.items():
+        if not str(key).strip():
+            raise InvalidManifest(f"{name} contains an empty key")
+        if not isinstance(value, str):
+            raise InvalidManifest(f"{name}.{key} must be a string")
+        if not value.strip():
+            raise InvalidManifest(f"{name}.{key} cannot be empty")
+    return dict(data)
+
+
+def _overrides(data: Any) -> tuple[Override, ...]:
+    if not isinstance(data, list):
+        raise InvalidManifest("manifest.overrides must be an array")
+    return tuple(_override(item, f"manifest.overrides[{number}]") for number, item in enumerate(data))
+
+
+def _override(data: Any, name: str) -> Override:
+    if not isinstance(data, dict):
+        raise InvalidManifest(f"{name} must be an object")
+    pattern = data.get("pattern")
+    if not isinstance(pattern, str) or not pattern.strip():
+        raise InvalidManifest(f"{name}.pattern must be a non-empty string")
+    strategy = parse_strategy(data["strategy"]) if "strategy" in data else None
+    return Override(pattern, strategy, parse_metadata(data.get("metadata", {}), f"{name}.metadata"))
+
+
+def _taxonomy(data: Any) -> dict[str, FacetSettings]:
+    if not isinstance(data, dict):
+        raise InvalidManifest("Invalid taxonomy config: taxonomy must be an object")
+    return {key: _facet(key, value) for key, value in data.items()}
+
+
+def _facet(key: str, data: Any) -> FacetSettings:
+    if not isinstance(data, dict):
+        raise InvalidManifest(f"Invalid taxonomy config: {key} must be an object")
+    collapse, properties = data.get("vector_collapse", False), data.get("properties", {})
+    description = data.get("description")
+    if not isinstance(collapse, bool):
+        raise InvalidManifest(f"Invalid taxonomy config: {key}.vector_collapse must be a boolean")
+    if description is not None and not isinstance(description, str):
+        raise InvalidManifest(f"Invalid taxonomy config: {key}.description must be a string")
+    if not isinstance(properties, dict) or not all(isinstance(value, dict) for value in properties.values()):
+        raise InvalidManifest(f"Invalid taxonomy config: {key}.properties must be an object of objects")
+    resources = frozenset(value for value, settings in properties.items() if settings.get("mcp_resource") is True)
+    return FacetSettings(description, collapse, resources)

@@ -1,0 +1,101 @@
+"""The index folder of a docs corpus: published whole, opened without writing to it.
+
+metadata.json      what the corpus is, and which generation holds it; replaced atomically
+generation-7/      store.sqlite and words/: one complete state
+building/          a build on its way; picked up again if it was interrupted
+"""
+
+import fcntl
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bedstone.errors import InvalidInput, Unavailable
+
+METADATA_VERSION = "1.1.0"
+BUILDING = "building"
+
+
+class IndexFolder:
+    """Where builds put their results and servers find them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def metadata(self) -> dict[str, Any] | None:
+        """What the last build wrote; None before the first."""
+        try:
+            data = json.loads((self.path / "metadata.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise InvalidInput(f"Cannot read the index in {self.path}: {error}") from error
+        version = str(data.get("metadata_version"))
+        if version.partition(".")[0] != METADATA_VERSION.partition(".")[0]:
+            raise InvalidInput(f"Unsupported metadata_version major: expected 1.x.x, got {version}")
+        assert isinstance(data, dict)
+        return data
+
+    @property
+    def generation(self) -> Path | None:
+        """The folder of the published state."""
+        metadata = self.metadata
+        return self.path / metadata["index"]["generation"] if metadata else None
+
+    @contextmanager
+    def building(self, *, fresh: bool) -> Iterator[Path]:
+        """A folder to build in, with what was published or interrupted before; one build at a time."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise Unavailable(f"Another build is writing to {self.path}.") from None
+            work = self.path / BUILDING
+            if fresh:
+                shutil.rmtree(work, ignore_errors=True)
+            if not work.exists():
+                self._prepare(work, None if fresh else self.generation)
+            yield work
+
+    def publish(self, work: Path, metadata: dict[str, Any], *, last: bool) -> None:
+        """Make the state in `work` the published one; the last time the folder itself becomes it."""
+        number = self._next_number()
+        target = self.path / f"generation-{number}"
+        if last:
+            work.rename(target)
+        else:
+            draft = self.path / f"{target.name}.tmp"
+            shutil.rmtree(draft, ignore_errors=True)
+            shutil.copytree(work, draft)
+            draft.rename(target)
+        data = {"metadata_version": METADATA_VERSION, **metadata, "index": {"generation": target.name}}
+        draft_file = self.path / "metadata.json.tmp"
+        draft_file.write_text(json.dumps(data, indent=1, ensure_ascii=False), encoding="utf-8")
+        draft_file.replace(self.path / "metadata.json")
+        self._sweep(keep=target)
+
+    def _prepare(self, work: Path, source: Path | None) -> None:
+        draft = self.path / f"{BUILDING}.tmp"
+        shutil.rmtree(draft, ignore_errors=True)
+        if source is not None and source.is_dir():
+            shutil.copytree(source, draft)
+        else:
+            draft.mkdir()
+        draft.rename(work)  # a copy that was interrupted is never taken for a whole one
+
+    def _next_number(self) -> int:
+        return max((int(path.name.rpartition("-")[2]) for path in self._generations()), default=0) + 1
+
+    def _generations(self) -> list[Path]:
+        return [path for path in self.path.glob("generation-*") if path.name.rpartition("-")[2].isdigit()]
+
+    def _sweep(self, keep: Path) -> None:
+        """Old generations go; a server that still has one open keeps its files until it closes them."""
+        for path in (*self._generations(), *self.path.glob("*.tmp")):
+            if path != keep and path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,40 @@
+"""Page tokens that only fit the query they were made for."""
+
+import hmac
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
+from hashlib import sha256
+
+from bedstone.errors import InvalidInput
+
+
+class InvalidCursor(InvalidInput):
+    """A page token is damaged or belongs to another query."""
+
+    code = "invalid_cursor"
+
+
+def make_cursor(key: str, offset: int, query: str, filters: Mapping[str, str]) -> str:
+    """The token of the page that begins at `offset`."""
+    payload = {"v": 1, "offset": offset, "sig": _signature(key, offset, query, filters)}
+    return urlsafe_b64encode(json.dumps(payload).encode()).decode().rstrip("=")
+
+
+def read_cursor(cursor: str, key: str, query: str, filters: Mapping[str, str]) -> int:
+    """The offset a token stands for."""
+    try:
+        payload = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except ValueError:
+        raise InvalidCursor("Invalid cursor: malformed JSON payload") from None
+    offset = payload.get("offset") if isinstance(payload, dict) else None
+    if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0 or payload.get("v") != 1:
+        raise InvalidCursor("Invalid cursor: expected a search cursor payload")
+    if not hmac.compare_digest(str(payload.get("sig")), _signature(key, offset, query, filters)):
+        raise InvalidCursor("Invalid cursor: does not match current query or filters")
+    return offset
+
+
+def _signature(key: str, offset: int, query: str, filters: Mapping[str, str]) -> str:
+    text = json.dumps([offset, query.strip(), sorted(filters.items())], ensure_ascii=False)
+    return hmac.new(key.encode(), text.encode(), sha256).hexdigest()[:32]

@@ -1,0 +1,1 @@
+"""Documentation search: search_docs and get_doc."""

@@ -1,0 +1,107 @@
+"""What the docs tools take and answer, as the contract prints it."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, Field, create_model
+from pydantic_core import ErrorDetails
+
+from bedstone.errors import InvalidInput
+from bedstone.toolkit import Arguments, Result
+
+SEARCH_DESCRIPTION = "Search the {}. Use this to find relevant documentation, guides, or API references."
+GET_DESCRIPTION = (
+    "Retrieve the full content of a specific documentation chunk using its chunk_id. "
+    "You can optionally request surrounding context within the same file."
+)
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("blank")
+    return text
+
+
+NotBlank = Annotated[str, AfterValidator(_not_blank)]
+
+
+class DocsArguments(Arguments):
+    """Arguments whose problems are told in the words that existing clients know."""
+
+    closed = True
+
+    @classmethod
+    def _explain(cls, problems: list[ErrorDetails]) -> InvalidInput:
+        problem = min(problems, key=lambda item: item["type"] != "extra_forbidden")
+        name = str(problem["loc"][0])
+        match problem["type"]:
+            case "extra_forbidden":
+                return InvalidInput(f"Unexpected field '{name}'")
+            case "greater_than_equal" | "less_than_equal":
+                low, high = {"limit": (1, 50), "context": (0, 5)}[name]
+                return InvalidInput(f"{name} must be between {low} and {high}")
+            case "int_type" | "int_from_float" | "int_parsing":
+                return InvalidInput(f"{name} must be an integer")
+            case "literal_error":
+                values = ", ".join(get_args(get_args(cls.model_fields[name].annotation)[0]))
+                given = problem["input"]
+                return InvalidInput(f"Invalid taxonomy value for '{name}': '{given}'. Allowed values: {values}")
+            case _ if name in ("query", "chunk_id"):
+                return InvalidInput(f"{name} must be a non-empty string")
+            case _:
+                return InvalidInput(f"{name} must be a string")
+
+
+class SearchDocs(DocsArguments):
+    query: NotBlank = Field(description="The search query (e.g., 'how to paginate', 'RateLimitError').")
+    limit: int = Field(10, ge=1, le=50, description="Maximum number of results to return. Default is 10.")
+    cursor: str | None = Field(
+        None,
+        description="Opaque pagination token returned from a previous search. Omit for the first page. "
+        "Returns an error if invalid or malformed.",
+    )
+
+
+class GetDoc(DocsArguments):
+    chunk_id: NotBlank = Field(
+        description="The exact ID of the chunk to retrieve, as returned by search_docs "
+        "(e.g., 'guides/retries.md#backoff-strategy')."
+    )
+    context: int = Field(
+        0,
+        ge=0,
+        le=5,
+        description="Number of adjacent chunks to include before and after the target chunk. Default is 0. "
+        "Use this to read the surrounding file context.",
+    )
+
+
+def search_arguments(taxonomy: Mapping[str, Mapping[str, Any]]) -> type[SearchDocs]:
+    """The arguments of search_docs with one optional enum per facet."""
+    facets: dict[str, Any] = {
+        key: (Literal[tuple(entry["values"])] | None, Field(None, description=entry["description"]))
+        for key, entry in taxonomy.items()
+    }
+    return create_model("SearchDocs", __base__=SearchDocs, **facets)
+
+
+class SearchHit(Result):
+    chunk_id: str = Field(description="Use this ID with get_doc")
+    score: float = Field(description="Relevance, 0 to 1")
+    heading: str
+    breadcrumb: str
+    snippet: str
+    filepath: str
+    metadata: dict[str, str]
+    highlights: list[tuple[int, int]] = Field(description="Where the query's words stand in the snippet")
+
+
+class SearchHint(Result):
+    message: str
+    suggested_filters: dict[str, list[str]]
+
+
+class SearchResult(Result):
+    hits: list[SearchHit]
+    next_cursor: str | None
+    hint: SearchHint | None

@@ -1,0 +1,300 @@
+"""The docs contract on a small corpus, with a real client and the real model."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bedstone.app import build_embedder
+from bedstone.library.docs_builder import BuildOptions, DocsBuilder
+from bedstone.toolsets.docs.toolset import DocsToolset
+from contracts.requirements import proves
+from support.doors import DOORS, HANDSHAKE, Door, payload, stdio_client
+from support.processes import bedstone
+
+FILES = {
+    ".docs-mcp.json": json.dumps(
+        {
+            "version": "1",
+            "metadata": {"scope": "global-guide"},
+            "taxonomy": {"language": {"vector_collapse": True, "description": "The language of the SDK."}},
+            "mcpServerInstructions": "Prefer guides.",
+            "overrides": [
+                {"pattern": "sdk/go/**", "metadata": {"language": "go", "scope": "sdk-specific"}},
+                {"pattern": "sdk/python/**", "metadata": {"language": "python", "scope": "sdk-specific"}},
+            ],
+        }
+    ),
+    "guides/retries.md": "# Retries\nHow to configure retries.\n\n## Backoff Strategy\n"
+    "The SDK waits *longer* each time.\n\n## Jitter\nRandom delays prevent thundering herds.\n",
+    "guides/billing notes.md": "---\ntitle: Billing\n---\nInvoices are sent monthly.\n\n## Refunds\n"
+    "Money comes back in ten days.\n",
+    "sdk/go/client.md": "# Client\n\n## NewClient\nCreates a client with `WithTimeout`.\n",
+    "sdk/python/client.md": "# Client\n\n## NewClient\nCreates a client with a timeout argument.\n",
+    "sdk/python/errors.md": "# Errors\n\n## RateLimitError\nRaised when the limit is exceeded.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("docs")
+    for name, text in FILES.items():
+        file = root / "source" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    options = BuildOptions(description="Acme documentation")
+    DocsBuilder(root / "source", root / "index", build_embedder(), options, lambda *_: None).build()
+    return root / "index"
+
+
+@pytest.fixture(params=["memory-2026", "http-handshake", "plain"])
+async def door(request: pytest.FixtureRequest, index: Path) -> AsyncIterator[Door]:
+    async with DOORS[request.param]([DocsToolset(index, build_embedder)]) as door:
+        yield door
+
+
+async def search(door: Door, query: str, **arguments: Any) -> Any:
+    return payload(await door.call("search_docs", {"query": query, **arguments}))
+
+
+async def refusal(door: Door, name: str, arguments: dict[str, Any]) -> str:
+    answer = await door.call(name, arguments)
+    assert answer.is_error
+    text: str = answer.content[0].text  # type: ignore[union-attr]
+    return text
+
+
+@proves("docs.search.schema", "docs.get.schema")
+async def test_the_schemas_are_the_contracts_with_the_facets_of_the_corpus(door: Door) -> None:
+    search_docs, get_doc = await door.list_tools()
+    assert search_docs.description == (
+        "Search the Acme documentation. Use this to find relevant documentation, guides, or API references."
+    )
+    assert search_docs.input_schema == {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "query": {
+                "type": "string",
+                "description": "The search query (e.g., 'how to paginate', 'RateLimitError').",
+            },
+            "limit": {
+                "type": "integer",
+                "description": "Maximum number of results to return. Default is 10.",
+                "minimum": 1,
+                "maximum": 50,
+                "default": 10,
+            },
+            "cursor": {
+                "type": "string",
+                "description": "Opaque pagination token returned from a previous search. Omit for the first page. "
+                "Returns an error if invalid or malformed.",
+            },
+            "language": {"type": "string", "description": "The language of the SDK.", "enum": ["go", "python"]},
+            "scope": {
+                "type": "string",
+                "description": "Filter results by scope.",
+                "enum": ["global-guide", "sdk-specific"],
+            },
+        },
+        "required": ["query"],
+    }
+    assert get_doc.input_schema["additionalProperties"] is False
+    assert get_doc.input_schema["required"] == ["chunk_id"]
+    assert get_doc.input_schema["properties"]["context"] == {
+        "type": "integer",
+        "description": "Number of adjacent chunks to include before and after the target chunk. Default is 0. "
+        "Use this to read the surrounding file context.",
+        "minimum": 0,
+        "maximum": 5,
+        "default": 0,
+    }
+
+
+@proves("docs.search.answer")
+async def test_a_hit_has_every_printed_field(door: Door) -> None:
+    answer = await door.call("search_docs", {"query": "how long does it wait between attempts", "limit": 2})
+    result = payload(answer)
+    assert answer.structured_content == result
+    assert answer.content[0].text.startswith('{\n  "hits"')  # type: ignore[union-attr]
+    assert set(result) == {"hits", "next_cursor", "hint"}
+    assert result["hint"] is None
+    first = result["hits"][0]
+    assert first["chunk_id"] == "guides/retries.md#retries/backoff-strategy"
+    assert (first["heading"], first["breadcrumb"]) == ("Backoff Strategy", "Retries > Backoff Strategy")
+    assert (first["filepath"], first["metadata"]) == ("guides/retries.md", {"scope": "global-guide"})
+    assert first["snippet"] == "Backoff Strategy The SDK waits longer each time."
+    assert [first["snippet"][start:end] for start, end in first["highlights"]] == ["waits"]
+    assert 1 >= result["hits"][0]["score"] >= result["hits"][1]["score"] >= 0
+
+
+@proves("docs.search.meaning")
+async def test_meaning_finds_what_words_miss(door: Door) -> None:
+    assert (await search(door, "reimbursement"))["hits"][0]["chunk_id"] == "guides/billing notes.md#refunds"
+
+
+@proves("docs.search.filters")
+async def test_filters_hold_and_a_language_lets_guides_in(door: Door) -> None:
+    only = await search(door, "client timeout", language="python", scope="sdk-specific")
+    assert {hit["metadata"]["language"] for hit in only["hits"]} == {"python"}
+    wide = await search(door, "client timeout retries invoices", language="python")
+    seen = {(hit["metadata"].get("language"), hit["metadata"]["scope"]) for hit in wide["hits"]}
+    assert seen == {("python", "sdk-specific"), (None, "global-guide")}
+
+
+@proves("docs.search.collapse")
+async def test_language_variants_collapse_unless_asked_for(door: Door) -> None:
+    hits = [hit["chunk_id"] for hit in (await search(door, "NewClient creates a client"))["hits"]]
+    assert len([name for name in hits if name.endswith("client.md#client/newclient")]) == 1
+    asked = await search(door, "NewClient creates a client", language="go")
+    assert asked["hits"][0]["chunk_id"] == "sdk/go/client.md#client/newclient"
+
+
+@proves("docs.search.cursor")
+async def test_pages_follow_each_other_without_gaps(door: Door) -> None:
+    everything = [hit["chunk_id"] for hit in (await search(door, "client retries errors", limit=50))["hits"]]
+    seen: list[str] = []
+    cursor = None
+    for _ in range(20):
+        page = await search(door, "client retries errors", limit=2, **({"cursor": cursor} if cursor else {}))
+        seen += [hit["chunk_id"] for hit in page["hits"]]
+        if (cursor := page["next_cursor"]) is None:
+            break
+    assert seen == everything
+    assert len(set(seen)) == len(seen) > 4
+
+
+@proves("docs.search.cursor-invalid")
+async def test_cursors_fit_only_their_own_query(door: Door) -> None:
+    cursor = (await search(door, "client", limit=1))["next_cursor"]
+    other = "Invalid cursor: does not match current query or filters"
+    assert await refusal(door, "search_docs", {"query": "errors", "cursor": cursor}) == other
+    assert await refusal(door, "search_docs", {"query": "client", "cursor": cursor, "language": "go"}) == other
+    damaged = cursor[:-3] + ("AAA" if cursor[-3:] != "AAA" else "BBB")
+    assert (await refusal(door, "search_docs", {"query": "client", "cursor": damaged})).startswith("Invalid cursor: ")
+    malformed = "Invalid cursor: malformed JSON payload"
+    assert await refusal(door, "search_docs", {"query": "client", "cursor": "%%%"}) == malformed
+    expected = "Invalid cursor: expected a search cursor payload"
+    assert await refusal(door, "search_docs", {"query": "client", "cursor": "WzFd"}) == expected
+
+
+@proves("docs.search.errors")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "query must be a non-empty string"),
+        ({"query": "  "}, "query must be a non-empty string"),
+        ({"query": 5}, "query must be a non-empty string"),
+        ({"query": "a", "limit": "5"}, "limit must be an integer"),
+        ({"query": "a", "limit": 2.5}, "limit must be an integer"),
+        ({"query": "a", "limit": 0}, "limit must be between 1 and 50"),
+        ({"query": "a", "limit": 51}, "limit must be between 1 and 50"),
+        ({"query": "a", "foo": 1}, "Unexpected field 'foo'"),
+        (
+            {"query": "a", "language": "ruby"},
+            "Invalid taxonomy value for 'language': 'ruby'. Allowed values: go, python",
+        ),
+        ({"query": "a", "cursor": 5}, "cursor must be a string"),
+    ],
+)
+async def test_wrong_arguments_of_search_are_told_in_words(door: Door, arguments: dict[str, Any], message: str) -> None:
+    assert await refusal(door, "search_docs", arguments) == message
+
+
+@proves("docs.get.answer")
+async def test_a_chunk_comes_with_its_neighbours(door: Door) -> None:
+    target = "guides/retries.md#retries/backoff-strategy"
+    alone = await door.call("get_doc", {"chunk_id": target})
+    assert alone.content[0].text == (  # type: ignore[union-attr]
+        f"--- Chunk: {target} (Chunk 2 of 3) (Target) ---\n## Backoff Strategy\nThe SDK waits *longer* each time."
+    )
+    assert alone.structured_content is None
+    around = await door.call("get_doc", {"chunk_id": target, "context": 5})
+    assert around.content[0].text == (  # type: ignore[union-attr]
+        "--- Chunk: guides/retries.md#_preamble (Chunk 1 of 3) (Context: -1) ---\n"
+        "# Retries\nHow to configure retries.\n\n"
+        f"--- Chunk: {target} (Chunk 2 of 3) (Target) ---\n## Backoff Strategy\nThe SDK waits *longer* each time.\n\n"
+        "--- Chunk: guides/retries.md#retries/jitter (Chunk 3 of 3) (Context: +1) ---\n"
+        "## Jitter\nRandom delays prevent thundering herds."
+    )
+
+
+@proves("docs.get.errors")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"chunk_id": "a.md#no"}, "Chunk ID 'a.md#no' not found. Use search_docs to discover valid chunk IDs."),
+        (
+            {"chunk_id": "a#b#c"},
+            "Chunk ID 'a#b#c' has invalid format. Expected {filepath} or {filepath}#{heading-path}.",
+        ),
+        ({"chunk_id": ""}, "chunk_id must be a non-empty string"),
+        ({"chunk_id": "a", "context": 6}, "context must be between 0 and 5"),
+        ({"chunk_id": "a", "context": "1"}, "context must be an integer"),
+        ({"chunk_id": "a", "x": 1}, "Unexpected field 'x'"),
+    ],
+)
+async def test_wrong_arguments_of_get_are_told_in_words(door: Door, arguments: dict[str, Any], message: str) -> None:
+    assert await refusal(door, "get_doc", arguments) == message
+
+
+@proves("docs.search.hint")
+async def test_nothing_found_comes_with_a_hint(index: Path) -> None:
+    async with DOORS["memory-2026"]([DocsToolset(index, lambda: None)]) as door:
+        nothing = await search(door, "xyzzyqwe")
+        elsewhere = await search(door, "RateLimitError", language="go", scope="sdk-specific")
+    assert (nothing["hits"], nothing["next_cursor"]) == ([], None)
+    assert nothing["hint"] == {
+        "message": "0 results found. No matches were found for this query in the indexed corpus.",
+        "suggested_filters": {},
+    }
+    assert elsewhere["hint"] == {
+        "message": "0 results found for query 'RateLimitError' with filters language='go', scope='sdk-specific'.",
+        "suggested_filters": {"language": ["python"]},
+    }
+
+
+@proves("docs.serve")
+async def test_build_and_serve_from_the_command_line(index: Path, tmp_path: Path) -> None:
+    source = index.parent / "source"
+    built = bedstone("docs", "build", source, "--out", tmp_path / "index", "--embedding-provider", "none")
+    assert "5 files, 11 chunks" in built.stdout
+    again = bedstone("docs", "build", source, "--out", tmp_path / "index", "--embedding-provider", "none")
+    assert "0 files read anew" in again.stdout
+    arguments = ("serve", "--toolsets", "docs", "--docs-index", str(tmp_path / "index"))
+    async with stdio_client(HANDSHAKE, *arguments) as client:
+        assert client.server_info
+        assert client.server_info.name == "docs"
+        assert client.instructions == "Prefer guides."
+        answer = await client.call_tool("search_docs", {"query": "jitter"})
+    assert payload(answer)["hits"][0]["chunk_id"] == "guides/retries.md#retries/jitter"
+
+
+@proves("docs.build.incremental")
+def test_a_build_reads_only_what_changed(index: Path, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("a", "b", "c"):
+        (source / f"{name}.md").write_text(f"# {name}\n")
+
+    def build() -> Any:
+        return DocsBuilder(source, tmp_path / "index", None, BuildOptions(), lambda *_: None).build()
+
+    assert (build().changed, build().changed) == (3, 0)
+    (source / "a.md").write_text("# other\n")
+    (source / "b.md").unlink()
+    (source / "binary.md").write_bytes(b"\xff\xfe\x00")
+    (source / "loop").symlink_to(source)
+    (source / "broken.md").write_text("---\ntitle: [\n---\n")
+    report = build()
+    assert (report.files, report.changed, report.removed) == (2, 1, 1)
+    assert [warning.partition(":")[0] for warning in report.warnings] == ["binary.md", "broken.md"]
+    (source / ".docs-mcp.json").write_text('{"version": "1", "metadata": {"language": "go"}}')
+    assert build().changed == 2
+    (source / ".docs-mcp.json").write_text('{"version": "1", "metadata": {"language": ""}}')
+    warnings = build().warnings
+    assert [text for text in warnings if "manifest" in text] == [
+        ".docs-mcp.json: manifest.metadata.language cannot be empty"
+    ]
