@@ -105,6 +105,7 @@ def test_one_huge_block_is_cut_at_its_lines() -> None:
     rows = "\n".join(f"| name{number} | value{number} |" for number in range(200))
     parts = cut(f"## Fields\n\n| a | b |\n|---|---|\n{rows}\n", max_chunk_size=1000)
     assert len(parts) > 4
+    assert list(parts)[:3] == ["a.md#fields", "a.md#fields-part-2", "a.md#fields-part-2-2"]
     assert all(len(text) <= 1000 for text in parts.values())
     lines = cut("## Code\n\n```\n" + "ü" * 5000 + "\n```\n", max_chunk_size=1000)
     assert all(len(text) <= 1010 for text in lines.values())

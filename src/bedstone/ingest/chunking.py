@@ -102,15 +102,32 @@ class Cutter:
         yield from self._between_blocks(part)
 
     def _between_blocks(self, part: Part) -> Iterator[Part]:
+        """Whole blocks as long as they fit; a huge one is a part of its own, which is then cut inside.
+
+        Its further pieces have numbers of their own, so that they change nobody else's id.
+        """
         limit = self._strategy.max_chunk_size
         groups: list[list[Block]] = []
-        for block in self._small_blocks(part.blocks, limit):
+        for block in part.blocks:
             if groups and block.end - groups[-1][0].start <= limit:
                 groups[-1].append(block)
             else:
                 groups.append([block])
         for number, group in enumerate(self._join_small(groups), start=1):
-            yield Part(_part_id(part.id, number), part.heading, group)
+            for piece, inside in enumerate(self._cut_huge(group, limit), start=1):
+                yield Part(_part_id(part.id, number, piece), part.heading, inside)
+
+    def _cut_huge(self, group: list[Block], limit: int) -> Iterator[list[Block]]:
+        if all(block.end - block.start <= limit for block in group):
+            yield group
+            return
+        pieces: list[list[Block]] = []
+        for block in self._small_blocks(group, limit):
+            if pieces and block.end - pieces[-1][0].start <= limit:
+                pieces[-1].append(block)
+            else:
+                pieces.append([block])
+        yield from pieces
 
     def _join_small(self, groups: list[list[Block]]) -> Iterator[list[Block]]:
         joined: list[list[Block]] = []
@@ -191,7 +208,8 @@ def _headings(found: Sequence[Block]) -> dict[int, Heading]:
     return headings
 
 
-def _part_id(section_id: str, number: int) -> str:
-    if number == 1:
+def _part_id(section_id: str, number: int, piece: int) -> str:
+    if (number, piece) == (1, 1):
         return section_id
-    return f"{section_id}-part-{number}" if "#" in section_id else f"{section_id}#_part-{number}"
+    suffix = f"part-{number}" if piece == 1 else f"part-{number}-{piece}"
+    return f"{section_id}-{suffix}" if "#" in section_id else f"{section_id}#_{suffix}"

@@ -21,7 +21,7 @@ from bedstone.search.snippets import Snippet, snippet
 from bedstone.search.terms import stop_terms, terms
 from bedstone.store.engines.sqlite import SqliteStore
 
-PART = re.compile(r"-part-(\d+)$|#_part-(\d+)$")
+PART = re.compile(r"[-_]part-[0-9-]+$")
 SCOPES = ("sdk-specific", "global-guide")
 COLLAPSE_FACTOR = 4  # siblings that may stand between two hits worth showing
 

@@ -1,19 +1,20 @@
 """Text to searchable terms: stemmed words, whole identifiers and their parts, bigrams for scripts without spaces."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
 import tantivy
 
-LONGEST_WORD = 60
-LONGEST_NAME = 120
+LONGEST_WORD = 120
+LEAST_PART, LONGEST_PART = 3, 24
 # Han, kana, Hangul and Thai are written without spaces, or with spaces that do not bound words.
 UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 # A run of letters, digits and the signs that hold names together: in code, versions, paths.
 NAME = re.compile(r"[A-Za-z0-9_$@](?:[A-Za-z0-9_$.:/-]*[A-Za-z0-9_$])?")
 # What makes a name of a word: a sign inside, or a capital after its first letter.
 COMPOUND = re.compile(r".+[._:/-]|_|.*[a-z0-9][A-Z]")
+WORD = re.compile(r"\w+")
 CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
@@ -48,7 +49,7 @@ def terms(text: str) -> list[str]:
 
 def compounds(text: str) -> list[str]:
     """Names such as `getUserById`, `RATE_LIMIT` or `v2.1`, each once."""
-    return [name for name in dict.fromkeys(NAME.findall(text)) if COMPOUND.match(name) and len(name) <= LONGEST_NAME]
+    return [name for name in dict.fromkeys(NAME.findall(text)) if COMPOUND.match(name) and len(name) <= LONGEST_WORD]
 
 
 def camel_parts(names: Iterable[str]) -> list[str]:
@@ -59,6 +60,23 @@ def camel_parts(names: Iterable[str]) -> list[str]:
         if len(pieces) > 1 and any(piece[0].isupper() for piece in pieces[1:]):
             parts += pieces
     return parts
+
+
+def segment(word: str, is_known: Callable[[str], bool]) -> list[str]:
+    """A word as the fewest known words it can be glued together from; itself if there is no way."""
+    best: list[list[str] | None] = [[], *[None] * len(word)]
+    for end in range(1, len(word) + 1):
+        for start in range(max(0, end - LONGEST_PART), end):
+            before, part = best[start], word[start:end]
+            if before is None or not _may_be_part(part, start) or not is_known(part):
+                continue
+            if best[end] is None or len(before) + 1 < len(best[end] or ()):
+                best[end] = [*before, part]
+    return best[-1] or [word]
+
+
+def _may_be_part(part: str, start: int) -> bool:
+    return len(part) >= LEAST_PART or (start == 0 and len(part) == 1)
 
 
 def bigrams(text: str) -> Iterator[str]:

@@ -13,21 +13,25 @@ import tantivy
 
 from bedstone.documents import StoredChunk
 from bedstone.search.query import AllOf, AnyOf, Filter, Is, Without
-from bedstone.search.terms import analyzer, bigrams, camel_parts, compounds, stop_terms, terms
+from bedstone.search.terms import CAMEL, WORD, analyzer, bigrams, camel_parts, compounds, segment, stop_terms, terms
 from bedstone.store.engine import StoreEngine
 
-VERSION = 1  # of schema and analysis: another one means the index is built again
+VERSION = 3  # of schema and analysis: another one means the index is built again
 ARENA_BYTES = 64_000_000
 BATCH_CHANGES = 1000
+LEAST_GLUED = 6  # a shorter word that nobody has is a slip, not two words
 MARKER = -1  # rowid of the document that remembers what was applied
 MUST, MUST_NOT, SHOULD = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
 Query = tantivy.Query
 
 # How often title and heading are written into the field `all`: BM25 then weighs them as one longer text.
 TITLE_TIMES, HEADING_TIMES = 2, 3
+# A chunk that is nothing but its heading scores half: tantivy multiplies by log2(2 + substance).
+LEAST_BODY, FULL, BARE = 20, 2, 0
 HEAD_WEIGHT = 0.3
 NAME_WEIGHT = 0.3
 PHRASE_WEIGHT = 2.0
+HEAD_PHRASE_WEIGHT = 1.0
 PAIR_WEIGHT = 0.5
 
 
@@ -84,7 +88,9 @@ class WordIndex:
         if query is None:
             return {}
         searcher = self._searcher
-        found = searcher.search(self._restricted(query, condition), limit, count=False).hits
+        found = searcher.search(
+            self._restricted(query, condition), limit, count=False, weight_by_field="substance"
+        ).hits
         rowids = searcher.fast_field_values("rowid", [address for _, address in found])
         return {int(rowid or 0): float(score or 0.0) for rowid, (score, _) in zip(rowids, found, strict=True)}
 
@@ -114,7 +120,7 @@ class WordIndex:
         return int(self._searcher.doc_freq("all", term))
 
     def _query(self, text: str) -> Query | None:
-        every = terms(text)
+        every = [piece for term in terms(text) for piece in self._known(term, text)]
         telling = list(dict.fromkeys(term for term in every if term not in stop_terms())) or list(dict.fromkeys(every))
         clauses = [(SHOULD, Query.term_query(self._schema, "all", term)) for term in telling]
         clauses += [(SHOULD, self._weighted("head", term, HEAD_WEIGHT)) for term in telling]
@@ -123,13 +129,25 @@ class WordIndex:
         clauses += [(SHOULD, query) for query in self._nearness(every)]
         return Query.boolean_query(clauses) if clauses else None
 
+    def _known(self, term: str, text: str) -> list[str]:
+        """A term the index has, or the words it is glued together from: `RateLimitError`, `serviceNamestring`."""
+        if self.frequency(term) or len(term) < LEAST_GLUED:
+            return [term]
+        raw = next((word for word in WORD.findall(text) if terms(word) == [term]), term)
+        pieces = [piece for part in CAMEL.findall(raw) or [raw] for piece in segment(part.lower(), self._is_word)]
+        return [stem for piece in pieces for stem in terms(piece)] or [term]
+
+    def _is_word(self, word: str) -> bool:
+        return any(self.frequency(stem) for stem in terms(word))
+
     def _nearness(self, every: list[str]) -> list[Query]:
         """The whole query as a phrase, and each pair of neighbours; a phrase of one word would panic."""
         pairs = [pair for pair in pairwise(every) if not stop_terms().issuperset(pair)]
-        phrases = [(every, PHRASE_WEIGHT)] if len(every) > 1 else []
-        phrases += [(list(pair), PAIR_WEIGHT) for pair in pairs]
+        phrases = [("all", every, PHRASE_WEIGHT), ("head", every, HEAD_PHRASE_WEIGHT)] if len(every) > 1 else []
+        phrases += [("all", list(pair), PAIR_WEIGHT) for pair in pairs]
         return [
-            Query.boost_query(Query.phrase_query(self._schema, "all", [*words]), weight) for words, weight in phrases
+            Query.boost_query(Query.phrase_query(self._schema, field, [*words]), weight)
+            for field, words, weight in phrases
         ]
 
     def _weighted(self, field: str, term: str, weight: float) -> Query:
@@ -191,7 +209,7 @@ class WordIndex:
 
 def _schema() -> Any:
     builder = tantivy.SchemaBuilder()
-    for name in ("rowid", "seq", "stamp"):
+    for name in ("rowid", "seq", "stamp", "substance"):
         builder.add_integer_field(name, indexed=name == "rowid", fast=True)
     builder.add_text_field("facets", tokenizer_name="raw", index_option="basic", fast=True)
     builder.add_text_field("facet_keys", tokenizer_name="raw", index_option="basic")
@@ -211,6 +229,7 @@ def _fields(stored: StoredChunk, title: str) -> tantivy.Document:
     everything = [*[title] * TITLE_TIMES, stored.document, *above, *[chunk.heading] * HEADING_TIMES, chunk.plain, parts]
     document = tantivy.Document(
         rowid=stored.rowid,
+        substance=FULL if len(chunk.plain) - len(chunk.heading) >= LEAST_BODY else BARE,
         all=" \n ".join(everything),
         head=" \n ".join(head),
         names=" ".join(names).lower(),
