@@ -1,0 +1,57 @@
+"""Snippets, cursors, relevance."""
+
+import pytest
+
+from bedstone.search.cursor import InvalidCursor, make_cursor, read_cursor
+from bedstone.search.metrics import ndcg, recall, reciprocal_rank
+from bedstone.search.relevance import coverage, falling, relevance
+from bedstone.search.snippets import snippet
+
+LONG = "Filler words stand here. " * 40 + "The Retry-After header says when. " + "More filler follows now. " * 40
+
+
+def test_a_snippet_shows_the_densest_matches_in_the_original_text() -> None:
+    shown = snippet(LONG, "retry after header")
+    assert "The Retry-After header says when." in shown.text
+    assert shown.text.startswith("...")
+    assert shown.text.endswith("...")
+    assert len(shown.text) <= 230
+    assert [shown.text[start:end] for start, end in shown.highlights] == ["Retry", "After", "header"]
+
+
+def test_a_short_text_is_shown_whole() -> None:
+    shown = snippet("Only\n\nthis  text.", "text")
+    assert (shown.text, shown.highlights) == ("Only this text.", ((10, 14),))
+    assert snippet("", "text").text == ""
+    assert snippet("Only this.", "").highlights == ()
+
+
+def test_without_matches_the_nearest_passage_is_shown() -> None:
+    place = LONG.index("The Retry-After")
+    assert "Retry-After" in snippet(LONG, "zebra", (place, place + 30)).text
+
+
+@pytest.mark.parametrize("change", [{"query": "other"}, {"filters": {"a": "2"}}, {"key": "k2"}])
+def test_a_cursor_fits_only_its_query(change: dict[str, object]) -> None:
+    cursor = make_cursor("k", 20, " query ", {"a": "1"})
+    assert read_cursor(cursor, "k", "query", {"a": "1"}) == 20
+    arguments = {"key": "k", "query": "query", "filters": {"a": "1"}} | change
+    with pytest.raises(InvalidCursor, match="does not match"):
+        read_cursor(cursor, **arguments)  # type: ignore[arg-type]
+
+
+def test_relevance_falls_with_rank_and_rises_with_evidence() -> None:
+    assert relevance(0.9, 1.0) > relevance(0.5, 0.5) > relevance(0.1, 0.0)
+    assert relevance(None, 1.0) > relevance(None, 0.2)
+    assert relevance(0.15, 0.0) < 0.3
+    assert falling([0.5, 0.7, 0.2]) == [0.5, 0.5, 0.2]
+    assert coverage({"rare": 3.0, "common": 1.0}, ["rare", "x"]) == 0.75
+    assert coverage({}, ["x"]) == 0.0
+
+
+def test_metrics() -> None:
+    grades = {"a": 1.0, "b": 1.0}
+    assert ndcg(["a", "b"], grades, 10) == 1.0
+    assert ndcg(["x", "a"], {"a": 1.0}, 10) == pytest.approx(0.6309, abs=1e-4)
+    assert reciprocal_rank(["x", "a"], grades, 10) == 0.5
+    assert recall(["a", "x"], grades, 10) == 0.5
