@@ -39,6 +39,7 @@ $(MODEL_READY): $(wildcard $(MODEL)/*.py $(MODEL)/*.toml $(MODEL)/*.txt $(MODEL)
 	@mkdir -p $(WHEELS) && $(WHEEL) $(MODEL) && touch $@
 
 run: setup  ## Serve the demo content and the page on http://localhost:3000
+	@$(BIN)/bedstone docs build demo/docs --config demo/bedstone.toml --description "Kestrel Fleet API (demo content)"
 	@$(BIN)/bedstone serve --transport http --port $(PORT) --config demo/bedstone.toml
 
 check: setup  ## Format, lint, types, layers, generated docs

@@ -137,7 +137,7 @@ def load_settings(
     local = config or _path(environ.get(CONFIG_VARIABLE)) or local_config()
     for layer in reversed(list(_layers(flags or {}, local, environ))):
         for key, value in layer.values.items():
-            values[key] = layer.folder / _expanded(value) if _is_path(key, value) else value
+            values[key] = Path(os.path.normpath(layer.folder / _expanded(value))) if _is_path(key, value) else value
             sources[key] = layer.sources[key]
             if key in ONE_OF:  # the stronger source has the last word
                 values.pop(ONE_OF[key], None)
