@@ -52,7 +52,7 @@ def test_with_nothing_configured_it_says_what_to_configure(tmp_path: Path) -> No
 def test_a_typo_in_a_toolset_lists_the_valid_names(name: str) -> None:
     run = bedstone("serve", "--toolsets", name)
     assert run.returncode == 1
-    assert "Valid names: kb" in run.stderr
+    assert "Valid names: docs, kb" in run.stderr
     assert "conformance" not in run.stderr
 
 
