@@ -33,7 +33,8 @@ Names = Annotated[list[str], BeforeValidator(_split)]
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Built when first used, as a whole: each section on its own would cost milliseconds at every start.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class LogSettings(Section):
@@ -76,10 +77,10 @@ class Settings(Section):
     name: str | None = Field(None, description="Server name that clients see instead of the default one")
     data_dir: Path | None = Field(None, description="Folder for everything the server keeps")
     read_only: bool = Field(False, description="Refuse every call that would change something")
-    log: LogSettings = LogSettings()
-    mcp: McpSettings = McpSettings()
-    docs: DocsSettings = DocsSettings()
-    kb: KbSettings = KbSettings()
+    log: LogSettings = Field(default_factory=LogSettings)
+    mcp: McpSettings = Field(default_factory=McpSettings)
+    docs: DocsSettings = Field(default_factory=DocsSettings)
+    kb: KbSettings = Field(default_factory=KbSettings)
 
     @property
     def data_folder(self) -> Path:

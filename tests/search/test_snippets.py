@@ -3,6 +3,7 @@
 import pytest
 
 from bedstone.search.cursor import InvalidCursor, make_cursor, read_cursor
+from bedstone.search.matching import Matcher
 from bedstone.search.metrics import ndcg, recall, reciprocal_rank
 from bedstone.search.relevance import coverage, falling, relevance
 from bedstone.search.snippets import snippet
@@ -11,7 +12,7 @@ LONG = "Filler words stand here. " * 40 + "The Retry-After header says when. " +
 
 
 def test_a_snippet_shows_the_densest_matches_in_the_original_text() -> None:
-    shown = snippet(LONG, "retry after header")
+    shown = snippet(LONG, Matcher("retry after header"))
     assert "The Retry-After header says when." in shown.text
     assert shown.text.startswith("...")
     assert shown.text.endswith("...")
@@ -19,16 +20,30 @@ def test_a_snippet_shows_the_densest_matches_in_the_original_text() -> None:
     assert [shown.text[start:end] for start, end in shown.highlights] == ["Retry", "After", "header"]
 
 
+@pytest.mark.parametrize(
+    ("query", "text", "found"),
+    [
+        ("retry", "Retries were retried; one retry left.", ["Retries", "retried", "retry"]),
+        ("the client", "The CLIENT of the clients", ["CLIENT", "clients"]),
+        ("the", "The end of the day", ["The", "the"]),
+        ("Café", "a café, two cafés", ["café", "cafés"]),
+        ("c++ (x)", "use c++ or x", ["c", "x"]),
+    ],
+)
+def test_words_are_found_whatever_their_endings(query: str, text: str, found: list[str]) -> None:
+    assert [text[start:end] for start, end, _ in Matcher(query).find(text)] == found
+
+
 def test_a_short_text_is_shown_whole() -> None:
-    shown = snippet("Only\n\nthis  text.", "text")
+    shown = snippet("Only\n\nthis  text.", Matcher("text"))
     assert (shown.text, shown.highlights) == ("Only this text.", ((10, 14),))
-    assert snippet("", "text").text == ""
-    assert snippet("Only this.", "").highlights == ()
+    assert snippet("", Matcher("text")).text == ""
+    assert snippet("Only this.", Matcher("")).highlights == ()
 
 
 def test_without_matches_the_nearest_passage_is_shown() -> None:
     place = LONG.index("The Retry-After")
-    assert "Retry-After" in snippet(LONG, "zebra", (place, place + 30)).text
+    assert "Retry-After" in snippet(LONG, Matcher("zebra"), (place, place + 30)).text
 
 
 @pytest.mark.parametrize("change", [{"query": "other"}, {"filters": {"a": "2"}}, {"key": "k2"}])

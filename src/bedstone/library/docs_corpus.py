@@ -15,10 +15,10 @@ from bedstone.search.cursor import make_cursor, read_cursor
 from bedstone.search.embedder import Embedder
 from bedstone.search.engine import SearchEngine
 from bedstone.search.indexes.words import WordIndex
+from bedstone.search.matching import Matcher
 from bedstone.search.query import AllOf, AnyOf, Filter, Hit, Is, Without
 from bedstone.search.relevance import coverage, falling, relevance
 from bedstone.search.snippets import Snippet, snippet
-from bedstone.search.terms import stop_terms, terms
 from bedstone.store.engines.sqlite import SqliteStore
 
 PART = re.compile(r"[-_]part-[0-9-]+$")
@@ -138,24 +138,17 @@ class DocsCorpus:
         return AllOf(tuple(conditions)) if conditions else None
 
     def _shown(self, query: str, page: Sequence[tuple[Hit, StoredChunk]]) -> list[DocHit]:
-        weights = self._weights(query)
-        scores = falling(relevance(hit.cosine, coverage(weights, self._terms_of(stored))) for hit, stored in page)
+        matcher = Matcher(query)
+        weights = {term: log(1 + self._total / (1 + self._words.frequency(term))) for term in matcher.terms}
+        scores = falling(relevance(hit.cosine, coverage(weights, _terms(stored, matcher))) for hit, stored in page)
         return [
-            DocHit(stored, round(score, 4), snippet(stored.chunk.plain, query, hit.passage), _signals(hit))
+            DocHit(stored, round(score, 4), snippet(stored.chunk.plain, matcher, hit.passage), _signals(hit))
             for (hit, stored), score in zip(page, scores, strict=True)
         ]
-
-    def _weights(self, query: str) -> dict[str, float]:
-        every = terms(query)
-        telling = [term for term in every if term not in stop_terms()] or every
-        return {term: log(1 + self._total / (1 + self._words.frequency(term))) for term in telling}
 
     @cached_property
     def _total(self) -> int:
         return self._store.counts().chunks
-
-    def _terms_of(self, stored: StoredChunk) -> list[str]:
-        return terms("\n".join([stored.document, *stored.chunk.breadcrumb, stored.chunk.plain]))
 
     def _hint(self, query: str, filters: Mapping[str, str]) -> Hint:
         if not filters or not self._engine.search(query, limit=1).hits:
@@ -184,6 +177,12 @@ def _family(stored: StoredChunk, facets: Sequence[str]) -> tuple[Any, ...]:
         return (stored.rowid,)
     part = PART.search(chunk.id)
     return "/".join(segments), chunk.heading, part[0] if part else ""
+
+
+def _terms(stored: StoredChunk, matcher: Matcher) -> set[str]:
+    """The query's terms that stand in a chunk or above it."""
+    text = "\n".join([stored.document, *stored.chunk.breadcrumb, stored.chunk.plain])
+    return {term for _, _, term in matcher.find(text)}
 
 
 def _signals(hit: Hit) -> tuple[str, ...]:

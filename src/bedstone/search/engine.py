@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from bedstone.search.embedder import Embedder
 from bedstone.search.fusion import fuse
-from bedstone.search.indexes.vectors import ExactVectors, Near
+from bedstone.search.indexes.vectors import ExactVectors, Nearest
 from bedstone.search.indexes.words import WordIndex
 from bedstone.search.language import vector_weight
 from bedstone.search.query import Filter, Found, Hit, Mode
@@ -39,34 +39,31 @@ class SearchEngine:
         """The best chunks for a query."""
         depth = max(DEPTH, limit)
         by_words = self._words.search(text, condition, depth) if mode != "vectors" else {}
-        near = self._near(text, condition, depth, by_words) if mode != "words" else {}
-        weight = self._weight(text, mode, by_words, near)
-        cosines = {rowid: item.cosine for rowid, item in near.items()} if weight else {}
+        near = self._near(text, condition, depth, by_words) if mode != "words" else None
+        weight = self._weight(text, mode, by_words) if near and near.cosines else 0.0
+        cosines = near.cosines if near and weight else {}
         scores = fuse(by_words, cosines, weight)
         best = sorted(scores, key=lambda rowid: (-scores[rowid], rowid))[:limit]
         signals = (*(("words",) if by_words else ()), *(("vectors",) if cosines else ()))
         return Found([_hit(rowid, scores[rowid], by_words, near) for rowid in best], signals)
 
-    def _near(self, text: str, condition: Filter | None, depth: int, also: Collection[int]) -> dict[int, Near]:
+    def _near(self, text: str, condition: Filter | None, depth: int, also: Collection[int]) -> Nearest | None:
         if self._embedder is None or not self._vectors:
-            return {}
+            return None
         allowed = None if condition is None else self._words.passing(condition)
         return self._vectors.search(self._embedder.embed_query(text), depth, allowed, also)
 
-    def _weight(self, text: str, mode: Mode, by_words: dict[int, float], near: dict[int, Near]) -> float:
-        if not near:
-            return 0.0
+    def _weight(self, text: str, mode: Mode, by_words: dict[int, float]) -> float:
         if mode == "vectors" or not by_words or self._embedder is None:
             return 1.0
         return vector_weight(text, self._embedder.languages)
 
 
-def _hit(rowid: int, score: float, by_words: dict[int, float], near: dict[int, Near]) -> Hit:
-    found = near.get(rowid)
+def _hit(rowid: int, score: float, by_words: dict[int, float], near: Nearest | None) -> Hit:
     return Hit(
         rowid=rowid,
         score=score,
         words=by_words.get(rowid),
-        cosine=found.cosine if found else None,
-        passage=found.span if found else None,
+        cosine=near.cosines.get(rowid) if near else None,
+        passage=near.span(rowid) if near else None,
     )

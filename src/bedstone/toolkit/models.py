@@ -38,7 +38,9 @@ class Arguments(_Shape):
     because most contracts print it open. `null` for an optional argument means it was left out.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_alias=True, validate_by_name=False)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, validate_by_alias=True, validate_by_name=False, defer_build=True
+    )
 
     closed: ClassVar[bool] = False
 
@@ -78,7 +80,9 @@ class Result(_Shape):
     always there, as null if need be.
     """
 
-    model_config = ConfigDict(frozen=True, validate_by_alias=True, validate_by_name=True, serialize_by_alias=True)
+    model_config = ConfigDict(
+        frozen=True, validate_by_alias=True, validate_by_name=True, serialize_by_alias=True, defer_build=True
+    )
 
     @model_serializer(mode="wrap")
     def _leave_out_absent(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:

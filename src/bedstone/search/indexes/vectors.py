@@ -14,14 +14,6 @@ Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
-    """How near a chunk is in meaning, and the stretch of its plain text that is nearest."""
-
-    cosine: float
-    span: tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
 class _Passages:
     """All passages in the order of their chunks: `rowids` are the chunks, `firsts` where each begins."""
 
@@ -29,6 +21,26 @@ class _Passages:
     spans: Numbers
     rowids: Numbers
     firsts: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """How near chunks are in meaning, and on demand the stretch of each one's plain text that is nearest."""
+
+    cosines: dict[int, float]
+    _passages: _Passages
+    _scores: Vectors
+
+    def span(self, rowid: int) -> tuple[int, int] | None:
+        """The nearest stretch of a chunk."""
+        if rowid not in self.cosines:
+            return None
+        passages = self._passages
+        index = int(np.searchsorted(passages.rowids, rowid))
+        first = int(passages.firsts[index])
+        last = int(passages.firsts[index + 1]) if index + 1 < len(passages.firsts) else len(self._scores)
+        start, end = passages.spans[first + int(np.argmax(self._scores[first:last]))]
+        return int(start), int(end)
 
 
 class ExactVectors:
@@ -59,18 +71,18 @@ class ExactVectors:
 
     def search(
         self, query: Vectors, limit: int, allowed: Collection[int] | None, also: Collection[int] = ()
-    ) -> dict[int, Near]:
+    ) -> Nearest:
         """The nearest chunks among the allowed, and how near some others are."""
         passages = self._passages
         if not len(passages.matrix):
-            return {}
+            return Nearest({}, passages, np.empty(0, np.float32))
         scores = passages.matrix @ query
         best = np.maximum.reduceat(scores, passages.firsts)
         eligible = best if allowed is None else np.where(np.isin(passages.rowids, list(allowed)), best, -2.0)
         nearest = np.argpartition(-eligible, min(limit, len(best)) - 1)[:limit]
-        chosen = {int(index) for index in nearest if eligible[index] >= -1.0}
-        chosen |= {int(index) for index in _positions(passages.rowids, also)}
-        return {int(passages.rowids[index]): _near(passages, scores, index) for index in chosen}
+        places = np.concatenate([nearest[eligible[nearest] >= -1.0], _positions(passages.rowids, also)])
+        cosines = dict(zip(passages.rowids[places].tolist(), best[places].tolist(), strict=True))
+        return Nearest(cosines, passages, scores)
 
     def _arrange(self, chunks: list[int], spans: list[tuple[int, int]], vectors: list[bytes]) -> _Passages:
         raw = np.frombuffer(b"".join(vectors), np.float16).reshape(-1, self._dimensions)
@@ -88,11 +100,3 @@ def _positions(rowids: Numbers, wanted: Collection[int]) -> Numbers:
     places, numbers = places[inside], numbers[inside]
     found: Numbers = places[rowids[places] == numbers]
     return found
-
-
-def _near(passages: _Passages, scores: Vectors, index: int) -> Near:
-    first = int(passages.firsts[index])
-    last = int(passages.firsts[index + 1]) if index + 1 < len(passages.firsts) else len(scores)
-    best = first + int(np.argmax(scores[first:last]))
-    start, end = passages.spans[best]
-    return Near(float(scores[best]), (int(start), int(end)))
