@@ -158,6 +158,9 @@ def test_doctor_tells_what_to_mend(tmp_path: Path, handbook: Path) -> None:
     healthy = bedstone("doctor", "--json", "--kb-file", handbook, "--data-dir", tmp_path / "data")
     assert healthy.returncode == 0
     assert {row["verdict"] for row in json.loads(healthy.stdout)} <= {"ok", "note"}
+    assert {"subject": "embedding model", "verdict": "ok", "message": "bedstone-minilm 1.0.0"} in json.loads(
+        healthy.stdout
+    )
     sick = bedstone("doctor", "--kb-file", tmp_path / "none.txt", "--host", "0.0.0.0", "--data-dir", "/proc/nowhere")
     assert sick.returncode == 1
     for words in ("does not exist", "without a token", "Choose another with"):

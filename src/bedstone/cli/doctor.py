@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Literal
@@ -61,6 +62,7 @@ def examine(options: dict[str, Any]) -> Iterator[Finding]:
     yield _toolsets(settings)
     yield _data_folder(settings.data_folder)
     yield _kb(settings)
+    yield _model()
     yield _access(settings)
     yield _port(settings)
 
@@ -97,6 +99,13 @@ def _kb(settings: Settings) -> Finding:
         )
         return Finding("kb file", "note", f"{path}, {file.size_bytes} bytes: {advice}.")
     return Finding("kb file", "ok", f"{path}, {file.size_bytes} bytes")
+
+
+def _model() -> Finding:
+    if find_spec("bedstone_minilm") is None:
+        advice = "Not installed: search goes by words alone. Add it with: pip install 'bedstone[minilm]'"
+        return Finding("embedding model", "note", advice)
+    return Finding("embedding model", "ok", f"bedstone-minilm {version('bedstone-minilm')}")
 
 
 def _access(settings: Settings) -> Finding:
