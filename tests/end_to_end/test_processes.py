@@ -14,10 +14,11 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from support.doors import HANDSHAKE, payload
-from support.processes import BEDSTONE, bedstone, clean_environment, free_port, listening
+from support.processes import BEDSTONE, bedstone, clean_environment, free_port, listening, piped
 
 ROOT = Path(__file__).resolve().parents[2]
 HANDBOOK = ROOT / "demo" / "handbook.txt"
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
 
@@ -72,18 +73,12 @@ def test_single_network_transports_leave_the_others_out(
 
 def test_stdio_and_network_can_be_served_together() -> None:
     port = free_port()
-    command = [str(BEDSTONE), "serve", "--transport", "all", "--port", str(port), "--kb-file", str(HANDBOOK)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=clean_environment()
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
-        process.stdin.flush()
-        assert json.loads(process.stdout.readline())["result"] == {}
+    with piped("serve", "--transport", "all", "--port", str(port), "--kb-file", HANDBOOK) as client:
+        client.say(PING)
+        assert json.loads(client.stdout.readline())["result"] == {}
         _wait_for(port)
-        process.stdin.close()
-        assert process.wait(15) == 0
+        client.stdin.close()
+        assert client.process.wait(15) == 0
 
 
 def test_without_an_input_all_serves_the_network(tmp_path: Path) -> None:
@@ -96,19 +91,12 @@ def test_without_an_input_all_serves_the_network(tmp_path: Path) -> None:
 
 
 def test_a_client_that_is_gone_is_one_line_in_the_log() -> None:
-    command = [str(BEDSTONE), "serve", "--kb-file", str(HANDBOOK)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment()
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
-        process.stdout.close()
-        process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
-        process.stdin.close()
-        assert process.wait(15) == 0
-        log = process.stderr.read()
-        assert b"Traceback" not in log
+    with piped("serve", "--kb-file", HANDBOOK) as client:
+        client.stdout.close()
+        client.say(PING)
+        client.stdin.close()
+        assert client.process.wait(15) == 0
+        assert b"Traceback" not in client.stderr.read()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -124,19 +112,12 @@ def test_signals_end_a_server_with_open_streams(tmp_path: Path, number: signal.S
 
 
 def test_ctrl_c_ends_a_stdio_server_at_once() -> None:
-    command = [str(BEDSTONE), "serve", "--kb-file", str(HANDBOOK)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment()
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
-        process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
-        process.stdin.flush()
-        process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        process.wait(10)
-        assert b"Traceback" not in process.stderr.read()
+    with piped("serve", "--kb-file", HANDBOOK) as client:
+        client.say(PING)
+        client.stdout.readline()
+        client.process.send_signal(signal.SIGINT)
+        client.process.wait(10)
+        assert b"Traceback" not in client.stderr.read()
 
 
 def test_make_run_serves_the_demo() -> None:
@@ -182,17 +163,11 @@ def test_a_toolset_is_closed_before_the_process_ends(tmp_path: Path) -> None:
             server.process.wait(10)
         assert page.read_text() == "closed"
         page.unlink()
-        command = [str(BEDSTONE), "--toolsets", "my_diary"]
-        with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=clean_environment() | environment
-        ) as process:
-            assert process.stdin
-            assert process.stdout
-            process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
-            process.stdin.flush()
-            process.stdout.readline()
-            process.send_signal(number)
-            process.wait(10)
+        with piped("--toolsets", "my_diary", **environment) as client:
+            client.say(PING)
+            client.stdout.readline()
+            client.process.send_signal(number)
+            client.process.wait(10)
         assert page.read_text() == "closed"
 
 

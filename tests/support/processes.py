@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 BEDSTONE = Path(sys.executable).with_name("bedstone")
 START_SECONDS = 30
@@ -45,6 +46,21 @@ class Listening:
         body = message if isinstance(message, bytes) else json.dumps(message).encode()
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.request("POST", path, body, {"content-type": "application/json"} | named)
+
+
+@dataclass(frozen=True)
+class Pipes:
+    """A server on pipes."""
+
+    process: subprocess.Popen[bytes]
+    stdin: IO[bytes]
+    stdout: IO[bytes]
+    stderr: IO[bytes]
+
+    def say(self, message: object) -> None:
+        """Send one message."""
+        self.stdin.write(json.dumps(message).encode() + b"\n")
+        self.stdin.flush()
 
 
 def clean_environment() -> dict[str, str]:
@@ -83,6 +99,22 @@ def listening(*arguments: str | Path, log: Path, **environment: str) -> Iterator
         finally:
             process.terminate()
             process.wait(10)
+
+
+@contextmanager
+def piped(*arguments: str | Path, **environment: str) -> Iterator[Pipes]:
+    """`bedstone` on pipes of ours, spoken to line by line; waited for at the end."""
+    with subprocess.Popen(
+        [BEDSTONE, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment() | environment,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        yield Pipes(process, process.stdin, process.stdout, process.stderr)
 
 
 def free_port() -> int:

@@ -39,7 +39,6 @@ class DocHit:
     stored: StoredChunk
     score: float
     snippet: Snippet
-    signals: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ class DocsCorpus:
         weights = {term: log(1 + self._total / (1 + self._words.frequency(term))) for term in matcher.terms}
         scores = falling(relevance(hit.cosine, coverage(weights, _terms(stored, matcher))) for hit, stored in page)
         return [
-            DocHit(stored, round(score, 4), snippet(stored.chunk.plain, matcher, hit.passage), _signals(hit))
+            DocHit(stored, round(score, 4), snippet(stored.chunk.plain, matcher, hit.passage))
             for (hit, stored), score in zip(page, scores, strict=True)
         ]
 
@@ -183,7 +182,3 @@ def _terms(stored: StoredChunk, matcher: Matcher) -> set[str]:
     """The query's terms that stand in a chunk or above it."""
     text = "\n".join([stored.document, *stored.chunk.breadcrumb, stored.chunk.plain])
     return {term for _, _, term in matcher.find(text)}
-
-
-def _signals(hit: Hit) -> tuple[str, ...]:
-    return (*(("words",) if hit.words is not None else ()), *(("meaning",) if hit.cosine is not None else ()))

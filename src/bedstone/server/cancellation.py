@@ -5,15 +5,13 @@ from contextlib import suppress
 from typing import Any
 
 import mcp_types as wire
-from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from pydantic import Field
 
 from bedstone.errors import UnknownTask
+from bedstone.server.context import Context
 from bedstone.toolkit import Toolset
-
-Context = ServerRequestContext[Any, Any]
 
 
 class CancelRequestParams(wire.RequestParams):

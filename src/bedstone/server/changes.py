@@ -1,14 +1,13 @@
 """List-changed notices in both protocol eras: listen streams for 2026, live sessions for the handshake."""
 
-from typing import Any
 from weakref import WeakSet
 
 import anyio
 from mcp.server.connection import Connection
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 
-Context = ServerRequestContext[Any, Any]
+from bedstone.server.context import Context
 
 PATIENCE_SECONDS = 2
 

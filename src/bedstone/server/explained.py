@@ -2,18 +2,17 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import mcp_types as wire
-from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from bedstone.errors import BedstoneError, InvalidInput, NotFound
+from bedstone.server.context import Context
 
 logger = logging.getLogger(__name__)
 
-Context = ServerRequestContext[Any, Any]
 Params = TypeVar("Params")
 Answer = TypeVar("Answer")
 SERVER_ERROR = -32000  # the first of those that are a server's own

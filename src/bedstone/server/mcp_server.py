@@ -6,7 +6,7 @@ from typing import Any
 
 import mcp_types as wire
 from mcp.server.caching import CacheHint
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from bedstone import __version__
 from bedstone.server.cancellation import add_cancellation
 from bedstone.server.changes import ListChanges
+from bedstone.server.context import Context
 from bedstone.server.explained import explained
 from bedstone.server.prompts import Prompts
 from bedstone.server.resources import Resources
@@ -103,7 +104,7 @@ class BedstoneServer(Server[Any]):
         self._changes.listen.close()
 
 
-async def hide_internals(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+async def hide_internals(ctx: Context, call_next: CallNext) -> HandlerResult:
     """Middleware: an exception's text stays in the log."""
     try:
         return await call_next(ctx)

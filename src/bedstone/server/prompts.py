@@ -1,18 +1,15 @@
 """prompts/list, prompts/get, completion/complete."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import mcp_types as wire
-from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from bedstone.errors import UnknownPrompt
+from bedstone.server.context import Context
 from bedstone.server.paging import page
 from bedstone.server.wire import content_block
 from bedstone.toolkit import Prompt, Toolset
-
-Context = ServerRequestContext[Any, Any]
 
 MOST_COMPLETIONS = 100  # the protocol's limit
 

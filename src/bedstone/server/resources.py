@@ -1,19 +1,16 @@
 """resources/list, resources/templates/list, resources/read."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import mcp_types as wire
-from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import is_version_at_least
 
 from bedstone.errors import UnknownResource
+from bedstone.server.context import Context
 from bedstone.server.paging import page
 from bedstone.server.wire import resource_contents
 from bedstone.toolkit import Resource, ResourceTemplate, Toolset
-
-Context = ServerRequestContext[Any, Any]
 
 RESOURCE_NOT_FOUND = -32002  # until 2026-07-28, which says invalid params instead
 

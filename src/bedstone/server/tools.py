@@ -4,15 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import mcp_types as wire
-from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from bedstone.errors import InvalidSetting
+from bedstone.server.context import Context
 from bedstone.server.paging import page
 from bedstone.server.wire import content_block
 from bedstone.toolkit import Reply, Tool, Toolset
-
-Context = ServerRequestContext[Any, Any]
 
 
 class Tools:
