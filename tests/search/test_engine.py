@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bedstone.documents import Chunk, Document
+from bedstone.errors import Unavailable
 from bedstone.search.embedder import Embedder
 from bedstone.search.embedders.hashing import HashingEmbedder
 from bedstone.search.embedders.minilm import MiniLm
@@ -15,6 +16,8 @@ from bedstone.search.embedding_cache import CachedEmbedder
 from bedstone.search.engine import SearchEngine
 from bedstone.search.fusion import fuse
 from bedstone.search.indexer import embed_missing
+from bedstone.search.indexes.hybrid import HybridIndex
+from bedstone.search.indexes.vectors import VectorIndex
 from bedstone.search.indexes.words import WordIndex
 from bedstone.search.language import vector_weight
 from bedstone.search.query import Is
@@ -47,9 +50,11 @@ def engine_for(texts: dict[str, str], embedder: Embedder | None) -> tuple[Search
     )
     if embedder:
         embed_missing(store, embedder)
-    engine = SearchEngine(store, WordIndex(), embedder)
-    engine.catch_up()
-    return engine, store
+    index = HybridIndex(
+        store, WordIndex(), VectorIndex(store, embedder.dimensions, embedder.reach) if embedder else None
+    )
+    index.catch_up()
+    return SearchEngine(index, embedder), store
 
 
 def names(engine: SearchEngine, store: MemoryStore, query: str, **options: object) -> list[str]:
@@ -92,10 +97,10 @@ def test_each_mode_uses_its_own_signal(model: MiniLm) -> None:
     assert engine.search("engine hot", mode="vectors").signals == ("vectors",)
     assert engine.search("engine hot").signals == ("words", "vectors")
     assert names(engine, store, "reimbursement", mode="words") == []
-    hit = engine.search("engine hot").hits[0]
-    assert hit.words
-    assert hit.cosine
-    assert hit.passage == (0, len(TEXTS["orders"]))
+    found = engine.search("engine hot")
+    assert found.hits[0].words
+    assert found.hits[0].cosine
+    assert found.passage(found.hits[0].rowid) == (0, len(TEXTS["orders"]))
 
 
 def test_without_an_embedder_words_do_it_alone() -> None:
@@ -113,11 +118,55 @@ def test_filters_hold_on_both_sides(model: MiniLm) -> None:
 def test_the_best_passage_of_a_long_chunk_counts(model: MiniLm) -> None:
     filler = "The committee discussed the minutes of the previous meeting at some length. " * 40
     engine, store = engine_for({"long": f"{filler}Penguins live in Antarctica. {filler}", "other": filler}, model)
-    hit = engine.search("Which birds live near the south pole?", mode="vectors").hits[0]
-    (stored,) = store.chunks([hit.rowid]).values()
+    found = engine.search("Which birds live near the south pole?", mode="vectors")
+    (stored,) = store.chunks([found.hits[0].rowid]).values()
     assert stored.document == "long"
-    assert hit.passage
-    assert "Penguins" in stored.chunk.plain[slice(*hit.passage)]
+    passage = found.passage(stored.rowid)
+    assert passage
+    assert "Penguins" in stored.chunk.plain[slice(*passage)]
+
+
+def test_a_quotation_is_looked_up_by_words_alone(model: MiniLm) -> None:
+    engine, _ = engine_for(TEXTS, model)
+    assert engine.search("takes four hours means that").signals == ("words", "vectors")
+    assert engine.search("full charge of the accumulator takes").signals == ("words",)
+
+
+def test_vectors_without_meaning_never_decide() -> None:
+    engine, _ = engine_for(TEXTS, HashingEmbedder())
+    assert engine.index.has_vectors
+    assert engine.search("engine money").signals == ("words",)
+
+
+def test_a_failing_model_costs_meaning_but_not_the_answer(caplog: pytest.LogCaptureFixture) -> None:
+    class Moody(MiniLm):
+        is_down = False
+
+        def embed_query(self, text):  # type: ignore[no-untyped-def]
+            if self.is_down:
+                raise Unavailable("The service did not answer")
+            return super().embed_query(text)
+
+    moody = Moody()
+    engine, _ = engine_for(TEXTS, moody)
+    moody.is_down = True
+    with caplog.at_level("INFO"):
+        assert [engine.search("engine hot").signals for _ in range(2)] == [("words",), ("words",)]
+        moody.is_down = False
+        assert engine.search("engine hot").signals == ("words", "vectors")
+    assert [record.getMessage() for record in caplog.records] == [
+        "vector search degraded to lexical-only: The service did not answer",
+        "vector search is back",
+    ]
+
+
+def test_deep_pages_keep_the_order_of_the_first_ones(model: MiniLm) -> None:
+    texts = {f"n{number}": f"Bolt number {number} holds plate {number % 7}." for number in range(400)}
+    engine, _ = engine_for(texts, None)
+    first = [hit.rowid for hit in engine.search("bolt plate 3", limit=20).hits]
+    deep = [hit.rowid for hit in engine.search("bolt plate 3", limit=400).hits]
+    assert deep[:20] == first
+    assert len(deep) == len(set(deep)) == 400
 
 
 def test_what_was_embedded_once_is_remembered(tmp_path: Path, model: MiniLm) -> None:

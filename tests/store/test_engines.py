@@ -123,9 +123,21 @@ def test_passages_belong_to_chunks_that_are_there(store: StoreEngine) -> None:
     assert [item.rowid for item in store.unembedded()] == [two]
     assert store.unembedded(after=two) == []
     found = list(store.passages_between(one, two))
-    assert [(item.passage.start, item.vector) for item in found] == [(0, b"soon"), (5, b"late")]
-    assert len({item.id for item in found}) == 2
+    assert [item.passage.start for item in found] == [0, 5]
+    vectors = store.vectors([*(item.id for item in found), 999])
+    assert [vectors[item.id] for item in found] == [b"soon", b"late"]
+    assert len(vectors) == 2
     assert list(store.passages_between(two, two)) == []
+
+
+def test_passages_know_their_facets_and_heads_need_no_texts(store: StoreEngine) -> None:
+    store.put([(document("a"), chunks("a", 1, language="go"))])
+    (stored,) = store.chunks_of("a")
+    store.put_passages([(Passage(stored.rowid, 0, 5), b"soon")])
+    assert [item.facets for item in store.passages_between(0, 99)] == [{"language": "go"}]
+    (head,) = store.chunks([stored.rowid], texts=False).values()
+    assert (head.chunk.text, head.chunk.plain) == ("", "")
+    assert (head.document, head.chunk.id, head.chunk.breadcrumb) == ("a", "a#0", stored.chunk.breadcrumb)
 
 
 def test_facets_are_those_of_the_chunks_that_are_there(store: StoreEngine) -> None:

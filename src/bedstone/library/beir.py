@@ -11,6 +11,8 @@ from bedstone.errors import InvalidInput
 from bedstone.search.embedder import Embedder
 from bedstone.search.engine import SearchEngine
 from bedstone.search.indexer import embed_missing
+from bedstone.search.indexes.hybrid import HybridIndex
+from bedstone.search.indexes.vectors import VectorIndex
 from bedstone.search.indexes.words import WordIndex
 from bedstone.search.metrics import ndcg, recall, reciprocal_rank
 from bedstone.search.query import Mode
@@ -52,9 +54,11 @@ def build_engine(labelled: LabelledSet, embedder: Embedder | None, progress: Cal
     )
     if embedder is not None:
         embed_missing(store, embedder, progress)
-    engine = SearchEngine(store, WordIndex(), embedder)
-    engine.catch_up()
-    return engine
+    index = HybridIndex(
+        store, WordIndex(), VectorIndex(store, embedder.dimensions, embedder.reach) if embedder else None
+    )
+    index.catch_up()
+    return SearchEngine(index, embedder)
 
 
 def evaluate(labelled: LabelledSet, engine: SearchEngine, mode: Mode) -> dict[str, float]:

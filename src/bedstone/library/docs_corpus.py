@@ -14,9 +14,11 @@ from bedstone.library.docs_index import IndexFolder
 from bedstone.search.cursor import make_cursor, read_cursor
 from bedstone.search.embedder import Embedder
 from bedstone.search.engine import SearchEngine
+from bedstone.search.indexes.hybrid import HybridIndex
+from bedstone.search.indexes.vectors import VectorIndex
 from bedstone.search.indexes.words import WordIndex
 from bedstone.search.matching import Matcher
-from bedstone.search.query import AllOf, AnyOf, Filter, Hit, Is, Without
+from bedstone.search.query import AllOf, AnyOf, Filter, Found, Hit, Is, Without
 from bedstone.search.relevance import coverage, falling, relevance
 from bedstone.search.snippets import Snippet, snippet
 from bedstone.store.engines.sqlite import SqliteStore
@@ -72,8 +74,18 @@ class DocsCorpus:
         self._words = WordIndex(generation / "words", read_only=True)
         known = metadata["embedding"]
         usable = embedder is not None and known is not None and known["fingerprint"] == embedder.fingerprint
-        self._engine = SearchEngine(self._store, self._words, embedder if usable else None)
-        self._engine.load_vectors()
+        self._embedder = embedder if usable else None
+        vectors = None
+        if self._embedder is not None:
+            vectors = VectorIndex(
+                self._store,
+                self._embedder.dimensions,
+                self._embedder.reach,
+                generation / "vectors.usearch",
+                read_only=True,
+            )
+            vectors.catch_up()
+        self._engine = SearchEngine(HybridIndex(self._store, self._words, vectors), self._embedder)
 
     @property
     def taxonomy(self) -> Mapping[str, Mapping[str, Any]]:
@@ -85,12 +97,11 @@ class DocsCorpus:
         """A page of the best chunks; a hint when there is none."""
         key = self.metadata["cursor_key"]
         offset = read_cursor(cursor, key, query, filters) if cursor else 0
-        hits = self._ranked(query, filters, offset + limit + 1)
-        page = hits[offset : offset + limit]
-        more = len(hits) > offset + limit
+        found, ranked = self._ranked(query, filters, offset + limit + 1)
+        page = ranked[offset : offset + limit]
         return DocPage(
-            hits=self._shown(query, page),
-            next_cursor=make_cursor(key, offset + limit, query, filters) if more else None,
+            hits=self._shown(query, found, page),
+            next_cursor=make_cursor(key, offset + limit, query, filters) if len(ranked) > offset + limit else None,
             hint=None if page or offset else self._hint(query, filters),
         )
 
@@ -107,20 +118,29 @@ class DocsCorpus:
         """Let go of the files."""
         self._store.close()
 
-    def _ranked(self, query: str, filters: Mapping[str, str], count: int) -> list[tuple[Hit, StoredChunk]]:
+    def _ranked(self, query: str, filters: Mapping[str, str], count: int) -> tuple[Found, list[Hit]]:
         """Hits in order, one of each family of language variants."""
         facets = [key for key, entry in self.taxonomy.items() if entry.get("vector_collapse") and key not in filters]
         wanted = count * COLLAPSE_FACTOR if facets else count
         found = self._engine.search(query, condition=self._condition(filters), limit=wanted)
-        stored = self._store.chunks([hit.rowid for hit in found.hits])
-        ranked, families = [], set()
-        for hit in found.hits:
-            chunk = stored[hit.rowid]
-            family = _family(chunk, facets)
-            if family not in families:
-                families.add(family)
-                ranked.append((hit, chunk))
-        return ranked[:count]
+        hits = [] if self._is_far(found) else found.hits
+        if not facets:
+            return found, hits
+        best: dict[tuple[Any, ...], Hit] = {}
+        for start in range(0, len(hits), count):
+            part = hits[start : start + count]
+            heads = self._store.chunks([hit.rowid for hit in part], texts=False)
+            for hit in part:
+                best.setdefault(_family(heads[hit.rowid], facets), hit)
+            if len(best) >= count:
+                break
+        return found, list(best.values())[:count]
+
+    def _is_far(self, found: Found) -> bool:
+        """Whether no word matched and nothing is near in meaning: neighbours of nonsense are no answer."""
+        if "words" in found.signals or self._embedder is None:
+            return False
+        return max((hit.cosine or 0.0 for hit in found.hits), default=0.0) < self._embedder.floor
 
     def _condition(self, filters: Mapping[str, str]) -> Filter | None:
         """All filters at once; a language alone also lets in what is written for every language."""
@@ -136,13 +156,19 @@ class DocsCorpus:
             conditions = [AnyOf(tuple(widened)), *(item for item in conditions if item != language)]
         return AllOf(tuple(conditions)) if conditions else None
 
-    def _shown(self, query: str, page: Sequence[tuple[Hit, StoredChunk]]) -> list[DocHit]:
+    def _shown(self, query: str, found: Found, page: Sequence[Hit]) -> list[DocHit]:
         matcher = Matcher(query)
         weights = {term: log(1 + self._total / (1 + self._words.frequency(term))) for term in matcher.terms}
-        scores = falling(relevance(hit.cosine, coverage(weights, _terms(stored, matcher))) for hit, stored in page)
+        chunks = self._store.chunks([hit.rowid for hit in page])
+        shown, scores = [], []
+        for hit in page:
+            stored = chunks[hit.rowid]
+            matches = matcher.find(stored.chunk.plain)
+            above = matcher.find("\n".join([stored.document, *stored.chunk.breadcrumb]))
+            scores.append(relevance(hit.cosine, coverage(weights, {term for _, _, term in (*matches, *above)})))
+            shown.append((stored, snippet(stored.chunk.plain, matcher, found.passage(hit.rowid), matches)))
         return [
-            DocHit(stored, round(score, 4), snippet(stored.chunk.plain, matcher, hit.passage))
-            for (hit, stored), score in zip(page, scores, strict=True)
+            DocHit(stored, round(score, 4), text) for (stored, text), score in zip(shown, falling(scores), strict=True)
         ]
 
     @cached_property
@@ -176,9 +202,3 @@ def _family(stored: StoredChunk, facets: Sequence[str]) -> tuple[Any, ...]:
         return (stored.rowid,)
     part = PART.search(chunk.id)
     return "/".join(segments), chunk.heading, part[0] if part else ""
-
-
-def _terms(stored: StoredChunk, matcher: Matcher) -> set[str]:
-    """The query's terms that stand in a chunk or above it."""
-    text = "\n".join([stored.document, *stored.chunk.breadcrumb, stored.chunk.plain])
-    return {term for _, _, term in matcher.find(text)}

@@ -13,7 +13,9 @@ class Embedder(Protocol):
     """Turns text into unit vectors. Methods block; they may be called from several threads.
 
     `fingerprint` changes whenever the vectors would: vectors of different fingerprints are never compared.
-    `languages` are those it understands ("*" for all); other text is left to words.
+    `languages` are those it understands ("*" for all); other text is left to words. `reach` is the largest component
+    its vectors have, by which they are scaled to int8. Where the nearest text is farther than `floor`, nothing is
+    related. Vectors without meaning are stored and counted, but never decide an answer.
     """
 
     @property
@@ -24,6 +26,12 @@ class Embedder(Protocol):
     def dimensions(self) -> int: ...
     @property
     def languages(self) -> frozenset[str]: ...
+    @property
+    def reach(self) -> float: ...
+    @property
+    def floor(self) -> float: ...
+    @property
+    def has_meaning(self) -> bool: ...
 
     def passages(self, context: str, text: str) -> list[tuple[int, int]]:
         """Stretches of a text, overlapping a little, each of which fits the model together with its context line."""

@@ -3,12 +3,15 @@
 import sqlite3
 import threading
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 
 from bedstone.search.embedder import Embedder, Vectors
+
+QUERIES = 1024  # remembered in memory: the next page of a search asks the same again
 
 
 class CachedEmbedder:
@@ -18,6 +21,8 @@ class CachedEmbedder:
         self._embedder = embedder
         self.name, self.fingerprint = embedder.name, embedder.fingerprint
         self.dimensions, self.languages = embedder.dimensions, embedder.languages
+        self.reach, self.floor, self.has_meaning = embedder.reach, embedder.floor, embedder.has_meaning
+        self.embed_query = lru_cache(maxsize=QUERIES)(embedder.embed_query)
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._db = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
@@ -38,9 +43,6 @@ class CachedEmbedder:
             self._write(fresh)
             known |= fresh
         return np.stack([np.frombuffer(known[key], np.float16) for key in keys]).astype(np.float32)
-
-    def embed_query(self, text: str) -> Vectors:
-        return self._embedder.embed_query(text)
 
     def _key(self, text: str) -> bytes:
         return sha256(f"{self.fingerprint}\n{text}".encode()).digest()[:16]

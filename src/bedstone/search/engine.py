@@ -1,69 +1,73 @@
 """Words and meaning asked at once, and one order made of both."""
 
 import logging
-from collections.abc import Collection
+from dataclasses import replace
 
-from bedstone.search.embedder import Embedder
-from bedstone.search.fusion import fuse
-from bedstone.search.indexes.vectors import ExactVectors, Nearest
-from bedstone.search.indexes.words import WordIndex
+from bedstone.errors import BedstoneError
+from bedstone.search.embedder import Embedder, Vectors
+from bedstone.search.index import Query, SearchIndex, Weights
 from bedstone.search.language import vector_weight
 from bedstone.search.query import Filter, Found, Hit, Mode
-from bedstone.store.engine import StoreEngine
 
 logger = logging.getLogger(__name__)
 
-DEPTH = 100  # candidates a side; 50 cost 0.005 nDCG
+# Candidates a side; 50 cost 0.005 nDCG. Deeper pages look further, but what was found before keeps its place.
+DEPTHS = (100, 1_000, 5_000)
 
 
 class SearchEngine:
-    """Searches what a store holds; indexes follow it when told to catch up."""
+    """Searches an index; a model that fails costs meaning, not the answer."""
 
-    def __init__(self, store: StoreEngine, words: WordIndex, embedder: Embedder | None = None) -> None:
-        self._store = store
-        self._words = words
+    def __init__(self, index: SearchIndex, embedder: Embedder | None = None, weights: Weights | None = None) -> None:
+        self.index = index
         self._embedder = embedder
-        self._vectors = ExactVectors(embedder.dimensions) if embedder else None
-
-    def catch_up(self) -> None:
-        """Make everything searchable that the store has acknowledged."""
-        self._words.catch_up(self._store)
-        self.load_vectors()
-
-    def load_vectors(self) -> None:
-        """Bring the vectors into memory; all that is needed where the word index is on disk and complete."""
-        if self._vectors is not None:
-            self._vectors.catch_up(self._store)
+        self._weights = weights or Weights()
+        self._degraded = False
 
     def search(self, text: str, *, condition: Filter | None = None, limit: int = 10, mode: Mode = "hybrid") -> Found:
         """The best chunks for a query."""
-        depth = max(DEPTH, limit)
-        by_words = self._words.search(text, condition, depth) if mode != "vectors" else {}
-        near = self._near(text, condition, depth, by_words) if mode != "words" else None
-        weight = self._weight(text, mode, by_words) if near and near.cosines else 0.0
-        cosines = near.cosines if near and weight else {}
-        scores = fuse(by_words, cosines, weight)
-        best = sorted(scores, key=lambda rowid: (-scores[rowid], rowid))[:limit]
-        signals = (*(("words",) if by_words else ()), *(("vectors",) if cosines else ()))
-        return Found([_hit(rowid, scores[rowid], by_words, near) for rowid in best], signals)
+        by_words_alone = mode == "words" or (mode == "hybrid" and self.index.quotes(text))
+        vector = None if by_words_alone else self._vector(text)
+        share = self._share(text, mode) if vector is not None else 0.0
+        hits: dict[int, Hit] = {}
+        for depth in DEPTHS:
+            found = self.index.search(
+                Query(
+                    text=text if mode != "vectors" else "",
+                    vector=vector,
+                    vector_weight=share,
+                    condition=condition,
+                    limit=limit + len(hits),
+                    depth=depth,
+                    weights=self._weights,
+                )
+            )
+            for hit in found.hits:
+                hits.setdefault(hit.rowid, hit)
+            if len(hits) >= limit or found.candidates < depth:
+                break
+        return replace(found, hits=list(hits.values())[:limit])
 
-    def _near(self, text: str, condition: Filter | None, depth: int, also: Collection[int]) -> Nearest | None:
-        if self._embedder is None or not self._vectors:
+    def _vector(self, text: str) -> Vectors | None:
+        if self._embedder is None or not self._embedder.has_meaning or not self.index.has_vectors:
             return None
-        allowed = None if condition is None else self._words.passing(condition)
-        return self._vectors.search(self._embedder.embed_query(text), depth, allowed, also)
+        try:
+            vector = self._embedder.embed_query(text)
+        except BedstoneError as error:
+            if not self._degraded:
+                logger.warning(
+                    "vector search degraded to lexical-only: %s", error.message, extra={"action": "degraded"}
+                )
+            self._degraded = True
+            return None
+        if self._degraded:
+            logger.info("vector search is back", extra={"action": "recovered"})
+            self._degraded = False
+        return vector
 
-    def _weight(self, text: str, mode: Mode, by_words: dict[int, float]) -> float:
-        if mode == "vectors" or not by_words or self._embedder is None:
+    def _share(self, text: str, mode: Mode) -> float:
+        assert self._embedder is not None
+        if mode == "vectors":
             return 1.0
-        return vector_weight(text, self._embedder.languages)
-
-
-def _hit(rowid: int, score: float, by_words: dict[int, float], near: Nearest | None) -> Hit:
-    return Hit(
-        rowid=rowid,
-        score=score,
-        words=by_words.get(rowid),
-        cosine=near.cosines.get(rowid) if near else None,
-        passage=near.span(rowid) if near else None,
-    )
+        share, meaning = vector_weight(text, self._embedder.languages), self._weights.meaning
+        return share * meaning / (share * meaning + 1 - share)

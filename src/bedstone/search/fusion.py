@@ -1,7 +1,11 @@
 """Word and vector scores to one: pure functions."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from math import sqrt
+
+from bedstone.search.query import Found, Hit
+
+Span = tuple[int, int]
 
 
 def standardise(scores: Mapping[int, float], candidates: Collection[int], absent: float = 0.0) -> dict[int, float]:
@@ -28,3 +32,20 @@ def fuse(words: Mapping[int, float], cosines: Mapping[int, float], vector_weight
         candidate: vector_weight * by_meaning.get(candidate, 0.0) + (1 - vector_weight) * by_words[candidate]
         for candidate in candidates
     }
+
+
+def ranked(
+    words: Mapping[int, float],
+    cosines: Mapping[int, float],
+    vector_weight: float,
+    limit: int,
+    span: Callable[[int], Span | None] | None = None,
+) -> Found:
+    """The best candidates in order; where one side found nothing, the other decides alone."""
+    weight = vector_weight if words else 1.0
+    nearby = cosines if weight else {}
+    scores = fuse(words, nearby, weight)
+    best = sorted(scores, key=lambda rowid: (-scores[rowid], rowid))[:limit]
+    hits = [Hit(rowid, scores[rowid], words.get(rowid), nearby.get(rowid)) for rowid in best]
+    signals = (*(("words",) if words else ()), *(("vectors",) if nearby else ()))
+    return Found(hits, len(scores), signals, span)

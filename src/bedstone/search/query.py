@@ -1,6 +1,6 @@
 """What is asked of an index, and what it finds."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -50,21 +50,23 @@ def matches(condition: Filter, facets: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk that was found: the score it is ordered by, and what that is made of.
-
-    `passage` is the stretch of plain text nearest in meaning, if vectors took part.
-    """
+    """A chunk that was found: the score it is ordered by, and what that is made of."""
 
     rowid: int
     score: float
     words: float | None = None
     cosine: float | None = None
-    passage: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The answer to a query: hits in order, and the signals that made it."""
+    """The answer to a query: hits in order, of how many candidates, and the signals that made it."""
 
     hits: list[Hit]
+    candidates: int = 0
     signals: tuple[str, ...] = ()
+    nearest_span: Callable[[int], tuple[int, int] | None] | None = None
+
+    def passage(self, rowid: int) -> tuple[int, int] | None:
+        """The stretch of a chunk's plain text that is nearest in meaning, if vectors took part."""
+        return self.nearest_span(rowid) if self.nearest_span else None

@@ -2,9 +2,10 @@
 
 import re
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bedstone.search.matching import Matcher
+from bedstone.search.matching import Match, Matcher
 
 LENGTH = 220
 MOST_HIGHLIGHTS = 8
@@ -19,9 +20,11 @@ class Snippet:
     highlights: tuple[tuple[int, int], ...] = ()
 
 
-def snippet(plain: str, matcher: Matcher, passage: tuple[int, int] | None = None) -> Snippet:
-    """The densest stretch of matches, preferably inside the passage nearest in meaning."""
-    starts = [start for start, _, _ in matcher.find(plain)]
+def snippet(
+    plain: str, matcher: Matcher, passage: tuple[int, int] | None = None, matches: Sequence[Match] | None = None
+) -> Snippet:
+    """The densest stretch of matches (found before, or now), preferably inside the passage nearest in meaning."""
+    starts = [start for start, _, _ in (matcher.find(plain) if matches is None else matches)]
     low, high = passage or (0, len(plain))
     inside = starts[bisect_left(starts, low) : bisect_left(starts, high)] or starts
     text = _window(plain, _densest(inside) if inside else low)

@@ -47,6 +47,11 @@ def terms(text: str) -> list[str]:
     return analyzer().analyze(text)
 
 
+def whole(text: str) -> str:
+    """A text as one term: its words in lower case."""
+    return " ".join(WORD.findall(text.lower()))
+
+
 def compounds(text: str) -> list[str]:
     """Names such as `getUserById`, `RATE_LIMIT` or `v2.1`, each once."""
     return [name for name in dict.fromkeys(NAME.findall(text)) if COMPOUND.match(name) and len(name) <= LONGEST_WORD]

@@ -30,11 +30,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class StoredPassage:
-    """A passage with its vector: little-endian float16."""
+    """A passage, and the facets of the chunk it belongs to."""
 
     id: int
     passage: Passage
-    vector: bytes
+    facets: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class StoreEngine(Protocol):
     def chunk(self, chunk_id: str) -> StoredChunk | None:
         """One chunk by its public id."""
 
-    def chunks(self, rowids: Sequence[int]) -> dict[int, StoredChunk]:
-        """Chunks by number; those that are gone are missing."""
+    def chunks(self, rowids: Sequence[int], *, texts: bool = True) -> dict[int, StoredChunk]:
+        """Chunks by number; those that are gone are missing. Without texts, `text` and `plain` are empty."""
 
     def chunks_of(self, document_id: str) -> list[StoredChunk]:
         """A document's chunks in order."""
@@ -86,6 +86,9 @@ class StoreEngine(Protocol):
 
     def passages_between(self, first: int, last: int) -> Iterator[StoredPassage]:
         """The passages of the chunks with numbers in a range, by chunk and start."""
+
+    def vectors(self, passage_ids: Sequence[int]) -> dict[int, bytes]:
+        """Vectors by passage, as little-endian float16; those that are gone are missing."""
 
     def facets(self) -> Mapping[str, Sequence[str]]:
         """Every facet with its values, sorted."""

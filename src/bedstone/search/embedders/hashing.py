@@ -19,6 +19,9 @@ class HashingEmbedder:
     fingerprint = "hash-1"
     dimensions = 256
     languages = frozenset({"*"})
+    reach = 1.0
+    floor = 0.0
+    has_meaning = False
 
     def passages(self, context: str, text: str) -> list[tuple[int, int]]:
         step = PASSAGE_CHARACTERS

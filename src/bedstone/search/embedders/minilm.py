@@ -22,6 +22,9 @@ class MiniLm:
     name = model.NAME
     dimensions = model.DIMENSIONS
     languages = frozenset({"en"})
+    reach = 0.35
+    floor = 0.3
+    has_meaning = True
 
     @cached_property
     def fingerprint(self) -> str:

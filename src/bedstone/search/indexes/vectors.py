@@ -1,26 +1,82 @@
-"""The vector index: every passage in one matrix, scanned exactly."""
+"""The vector index: int8 codes scanned while there are few, a graph above, and exact scores for what was found."""
 
+import logging
 import threading
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numkong
 import numpy as np
 from numpy.typing import NDArray
 
 from bedstone.search.embedder import Vectors
-from bedstone.store.engine import StoreEngine
+from bedstone.search.query import Filter, matches
+from bedstone.store.engine import StoredPassage, StoreEngine
 
+if TYPE_CHECKING:
+    from usearch.index import Index
+
+logger = logging.getLogger(__name__)
+
+Codes = NDArray[np.int8]
+Halves = NDArray[np.float16]
 Numbers = NDArray[np.int64]
 
+GRAPH_FROM = 30_000  # passages; below, a scan costs less than a millisecond more and needs no building
+SUBSET = 20_000  # so many passages that pass a filter are scanned, more are filtered out of what the graph finds
+FILTERED_FETCH = 10  # times as many candidates, where a filter drops most of them
+CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH = 32, 256, 300  # recall@10 0.99 at 100,000; see docs/benchmarks.md
+READ_BATCH = 5_000
+EVERYTHING = (0, 2**62)
 
-@dataclass(frozen=True, slots=True)
-class _Passages:
-    """All passages in the order of their chunks: `rowids` are the chunks, `firsts` where each begins."""
 
-    matrix: Vectors
+@dataclass(frozen=True)
+class _Table:
+    """All passages in the order of their chunks and places; `kinds` says which of the `facets` each one has.
+
+    `halves` are the exact vectors, kept while there are few; else they are read from the store.
+    """
+
+    ids: Numbers
+    chunks: Numbers
     spans: Numbers
-    rowids: Numbers
-    firsts: Numbers
+    kinds: Numbers
+    codes: Codes
+    halves: Halves | None
+    facets: Sequence[Any] = field(default_factory=list)
+
+    @cached_property
+    def rowids(self) -> Numbers:
+        """The chunks, each once."""
+        return np.unique(self.chunks)
+
+    @cached_property
+    def _by_id(self) -> Numbers:
+        return np.argsort(self.ids)
+
+    def places(self, ids: Numbers) -> Numbers:
+        """Where passages stand, leaving out those that are gone."""
+        order = self._by_id
+        found = np.searchsorted(self.ids, ids, sorter=order)
+        found = order[np.minimum(found, len(order) - 1)]
+        places: Numbers = found[self.ids[found] == ids]
+        return places
+
+    def passages_of(self, rowids: Collection[int]) -> Numbers:
+        """Where the passages of chunks stand."""
+        numbers = np.fromiter(rowids, np.int64, len(rowids))
+        starts = np.searchsorted(self.chunks, numbers)
+        ends = np.searchsorted(self.chunks, numbers, side="right")
+        counts = ends - starts
+        return np.repeat(ends - counts.cumsum(), counts) + np.arange(counts.sum())
+
+    def passing(self, condition: Filter) -> NDArray[np.bool_]:
+        """Which passages pass a filter: asked once for each set of facets that occurs."""
+        passes = np.array([matches(condition, facets) for facets in self.facets], np.bool_)
+        return passes[self.kinds]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,75 +84,264 @@ class Nearest:
     """How near chunks are in meaning, and on demand the stretch of each one's plain text that is nearest."""
 
     cosines: dict[int, float]
-    _passages: _Passages
-    _scores: Vectors
+    _table: _Table
+    _rows: Numbers
+    _scores: NDArray[np.float64]
 
     def span(self, rowid: int) -> tuple[int, int] | None:
         """The nearest stretch of a chunk."""
         if rowid not in self.cosines:
             return None
-        passages = self._passages
-        index = int(np.searchsorted(passages.rowids, rowid))
-        first = int(passages.firsts[index])
-        last = int(passages.firsts[index + 1]) if index + 1 < len(passages.firsts) else len(self._scores)
-        start, end = passages.spans[first + int(np.argmax(self._scores[first:last]))]
+        first, last = np.searchsorted(self._table.chunks[self._rows], [rowid, rowid + 1])
+        start, end = self._table.spans[self._rows[first + int(np.argmax(self._scores[first:last]))]]
         return int(start), int(end)
 
 
-class ExactVectors:
-    """Finds chunks by their best passage."""
+class VectorIndex:
+    """Finds chunks by their best passage; derived from a store.
 
-    def __init__(self, dimensions: int) -> None:
-        self._lock = threading.Lock()
+    Vectors are scaled to int8 by `reach`, the largest component they are expected to have. The graph of a large index
+    is kept in `file`; what it lacks or has too much is found out by comparing passage numbers, which are never reused.
+    """
+
+    def __init__(
+        self, store: StoreEngine, dimensions: int, reach: float, file: Path | None = None, *, read_only: bool = False
+    ) -> None:
+        self._store = store
         self._dimensions = dimensions
-        self._applied = 0
-        self._passages = self._arrange([], [], [])
+        self._scale = 127 / reach
+        self._file = file
+        self._read_only = read_only
+        self._lock = threading.Lock()
+        self._graph: Index | None = None
+        self._table = self._empty()
+        self.applied = 0
 
     def __len__(self) -> int:
-        return len(self._passages.matrix)
+        return len(self._table.ids)
 
-    def catch_up(self, store: StoreEngine) -> None:
-        """Read the vectors again if anything happened in the store since."""
+    def catch_up(self, progress: Callable[[int], None] | None = None) -> None:
+        """Apply what happened in the store since."""
         with self._lock:
-            last = store.last_change()
-            if last is None or last.seq == self._applied:
+            last = self._store.last_change()
+            if last is None or last.seq == self.applied:
                 return
-            found = list(store.passages_between(0, 2**62))
-            self._passages = self._arrange(
-                [item.passage.chunk for item in found],
-                [(item.passage.start, item.passage.end) for item in found],
-                [item.vector for item in found],
-            )
-            self._applied = last.seq
+            self._table = self._updated(last.seq, progress)
+            self._follow_with_graph()
+            self.applied = last.seq
+
+    def rebuild(self) -> None:
+        """Start again from the store."""
+        with self._lock:
+            self._table, self._graph, self.applied = self._empty(), None, 0
+        self.catch_up()
+
+    def save(self) -> None:
+        """Keep the graph, if there is one."""
+        with self._lock:
+            if self._graph is not None and self._file is not None:
+                draft = self._file.with_suffix(".tmp")
+                self._graph.save(str(draft))
+                draft.replace(self._file)
+            elif self._file is not None:
+                self._file.unlink(missing_ok=True)
 
     def search(
-        self, query: Vectors, limit: int, allowed: Collection[int] | None, also: Collection[int] = ()
+        self, query: Vectors, limit: int, condition: Filter | None = None, also: Collection[int] = ()
     ) -> Nearest:
-        """The nearest chunks among the allowed, and how near some others are."""
-        passages = self._passages
-        if not len(passages.matrix):
-            return Nearest({}, passages, np.empty(0, np.float32))
-        scores = passages.matrix @ query
-        best = np.maximum.reduceat(scores, passages.firsts)
-        eligible = best if allowed is None else np.where(np.isin(passages.rowids, list(allowed)), best, -2.0)
-        nearest = np.argpartition(-eligible, min(limit, len(best)) - 1)[:limit]
-        places = np.concatenate([nearest[eligible[nearest] >= -1.0], _positions(passages.rowids, also)])
-        cosines = dict(zip(passages.rowids[places].tolist(), best[places].tolist(), strict=True))
-        return Nearest(cosines, passages, scores)
+        """The nearest chunks among those that pass, and how near some others are."""
+        table = self._table
+        if not len(table.ids):
+            return Nearest({}, table, table.ids, np.empty(0))
+        passing = None if condition is None else table.passing(condition)
+        fetch = limit * len(table.ids) // len(table.rowids) + limit // 2
+        near = self._candidates(table, self._quantised(query[None]), fetch, passing)
+        rows = np.unique(np.concatenate([near, table.passages_of(also)]))  # in the order of their chunks
+        if not len(rows):
+            return Nearest({}, table, rows, np.empty(0))
+        scores = _products(query, self._exact(table, rows))
+        chunks = table.chunks[rows]
+        firsts = np.flatnonzero(np.diff(chunks, prepend=-1))
+        best = np.maximum.reduceat(scores, firsts).tolist()
+        rowids = chunks[firsts].tolist()
+        least = sorted(best, reverse=True)[min(limit, len(best)) - 1]
+        also = set(also)
+        cosines = {
+            rowid: cosine for rowid, cosine in zip(rowids, best, strict=True) if cosine >= least or rowid in also
+        }
+        return Nearest(cosines, table, rows, scores)
 
-    def _arrange(self, chunks: list[int], spans: list[tuple[int, int]], vectors: list[bytes]) -> _Passages:
-        raw = np.frombuffer(b"".join(vectors), np.float16).reshape(-1, self._dimensions)
-        rowids, firsts = np.unique(np.array(chunks, np.int64), return_index=True)
-        return _Passages(
-            raw.astype(np.float32), np.array(spans, np.int64).reshape(-1, 2), rowids, firsts.astype(np.int64)
+    def _candidates(self, table: _Table, code: Codes, fetch: int, passing: NDArray[np.bool_] | None) -> Numbers:
+        """Where the passages stand that are probably nearest."""
+        if self._graph is None or (passing is not None and np.count_nonzero(passing) <= SUBSET):
+            inside = None if passing is None else np.flatnonzero(passing)
+            codes = table.codes if inside is None else table.codes[inside]
+            best = _largest(_products(code[0], codes), fetch)
+            return best if inside is None else inside[best]
+        more = fetch * FILTERED_FETCH if passing is not None else fetch
+        found = self._graph.search(code[0], min(more, len(self._graph)), threads=1).keys.astype(np.int64)
+        places = table.places(found)
+        return places if passing is None else places[passing[places]][:fetch]
+
+    def _exact(self, table: _Table, rows: Numbers) -> Halves:
+        if table.halves is not None:
+            return table.halves[rows]
+        ids = table.ids[rows].tolist()
+        nothing = bytes(2 * self._dimensions)  # of a passage that has gone meanwhile
+        vectors = self._store.vectors(ids)
+        return self._halves([vectors.get(number, nothing) for number in ids])
+
+    def _updated(self, last: int, progress: Callable[[int], None] | None) -> _Table:
+        """The table after all changes: what is gone is left out, what came is read."""
+        changes = self._changes(last) if self.applied else None
+        if changes is None:
+            return self._extended(self._empty(), np.array([], np.int64), [EVERYTHING], progress)
+        gone = [(change.gone_first, change.gone_last) for change in changes if change.gone_first <= change.gone_last]
+        came = [(change.first, change.last) for change in changes if change.kind == "vectors"]
+        keep = np.ones(len(self._table.ids), np.bool_)
+        for first, end in gone:
+            start, stop = np.searchsorted(self._table.chunks, [first, end + 1])
+            keep[start:stop] = False
+        return self._extended(self._table, np.flatnonzero(keep), came, progress)
+
+    def _changes(self, last: int) -> list[Any] | None:
+        """What happened since; None if the log no longer reaches back to where we are."""
+        changes: list[Any] = []
+        seq = self.applied
+        while seq < last:
+            batch = self._store.changes(seq)
+            if not batch or batch[0].seq != seq + 1:
+                return None
+            changes += batch
+            seq = batch[-1].seq
+        return changes
+
+    def _extended(
+        self,
+        table: _Table,
+        keep: Numbers,
+        came: Iterable[tuple[int, int]],
+        progress: Callable[[int], None] | None,
+    ) -> _Table:
+        known = set(table.ids[keep].tolist())
+        fresh = {item.id: item for first, last in came for item in self._store.passages_between(first, last)}
+        items = [item for number, item in fresh.items() if number not in known]
+        facets = list(table.facets)
+        kinds = {_frozen(pairs): number for number, pairs in enumerate(facets)}
+        rows = np.array([self._row(item, kinds, facets) for item in items], np.int64).reshape(-1, 5)
+        halves, codes = self._read([item.id for item in items], progress)
+        few = len(keep) + len(items) <= GRAPH_FROM
+        old_halves = table.halves if table.halves is not None or not few else self._halves_of(table)
+        ids = np.concatenate([table.ids[keep], rows[:, 0]])
+        chunks = np.concatenate([table.chunks[keep], rows[:, 1]])
+        spans = np.concatenate([table.spans[keep], rows[:, 2:4]])
+        order = np.lexsort((spans[:, 0], chunks))
+        return _Table(
+            ids=ids[order],
+            chunks=chunks[order],
+            spans=spans[order],
+            kinds=np.concatenate([table.kinds[keep], rows[:, 4]])[order],
+            codes=np.concatenate([table.codes[keep], codes])[order],
+            halves=np.concatenate([old_halves[keep], halves])[order] if few and old_halves is not None else None,
+            facets=facets,
+        )
+
+    def _halves_of(self, table: _Table) -> Halves:
+        return self._read(table.ids.tolist(), None)[0]
+
+    @staticmethod
+    def _row(item: StoredPassage, kinds: dict[Any, int], facets: list[Any]) -> tuple[int, int, int, int, int]:
+        key = _frozen(item.facets)
+        if key not in kinds:
+            kinds[key] = len(facets)
+            facets.append(item.facets)
+        return item.id, item.passage.chunk, item.passage.start, item.passage.end, kinds[key]
+
+    def _read(self, ids: list[int], progress: Callable[[int], None] | None) -> tuple[Halves, Codes]:
+        """Vectors from the store; a large number of exact ones is not kept in memory."""
+        keep_exact = len(ids) <= GRAPH_FROM
+        halves, codes = [self._halves([])], [np.empty((0, self._dimensions), np.int8)]
+        for start in range(0, len(ids), READ_BATCH):
+            part = ids[start : start + READ_BATCH]
+            found = self._store.vectors(part)
+            vectors = self._halves([found[number] for number in part])
+            codes.append(self._quantised(vectors.astype(np.float32)))
+            if keep_exact:
+                halves.append(vectors)
+            if progress:
+                progress(start + len(part))
+        return np.concatenate(halves), np.concatenate(codes)
+
+    def _halves(self, vectors: Sequence[bytes]) -> Halves:
+        return np.frombuffer(b"".join(vectors), np.float16).reshape(-1, self._dimensions)
+
+    def _quantised(self, vectors: Vectors) -> Codes:
+        codes: Codes = np.clip(np.rint(vectors * self._scale), -127, 127).astype(np.int8)
+        return codes
+
+    def _empty(self) -> _Table:
+        none = np.empty(0, np.int64)
+        return _Table(none, none, none.reshape(0, 2), none, np.empty((0, self._dimensions), np.int8), self._halves([]))
+
+    def _follow_with_graph(self) -> None:
+        """Bring the graph to what the table has; without one that fits, build it."""
+        table = self._table
+        if len(table.ids) <= GRAPH_FROM:
+            self._graph = None
+            return
+        graph = self._graph if self._graph is not None else self._opened_graph()
+        keys = np.asarray(graph.keys).astype(np.int64)
+        extra, missing = np.setdiff1d(keys, table.ids), np.setdiff1d(table.ids, keys)
+        if len(extra) + len(missing) and self._read_only:
+            graph = self._new_graph()
+            extra, missing = np.empty(0, np.int64), table.ids
+        if len(extra):
+            graph.remove(extra)
+        if len(missing):
+            graph.add(missing, table.codes[table.places(missing)])
+        self._graph = graph
+
+    def _opened_graph(self) -> "Index":
+        from usearch.index import Index  # noqa: PLC0415 - a small index never needs it
+
+        if self._file is not None and self._file.exists():
+            try:
+                graph = Index.restore(str(self._file), view=self._read_only)
+            except (ValueError, RuntimeError) as error:
+                logger.warning("Building the vector index again: %s", error, extra={"action": "index_rebuilt"})
+            else:
+                if graph is not None and graph.ndim == self._dimensions:
+                    # The file does not remember them; mypy takes the properties for read-only.
+                    graph.expansion_add = EXPANSION_ADD  # type: ignore[misc]
+                    graph.expansion_search = EXPANSION_SEARCH  # type: ignore[misc]
+                    return graph
+        return self._new_graph()
+
+    def _new_graph(self) -> "Index":
+        from usearch.index import Index  # noqa: PLC0415
+
+        return Index(
+            ndim=self._dimensions,
+            metric="cos",
+            dtype="i8",
+            connectivity=CONNECTIVITY,
+            expansion_add=EXPANSION_ADD,
+            expansion_search=EXPANSION_SEARCH,
         )
 
 
-def _positions(rowids: Numbers, wanted: Collection[int]) -> Numbers:
-    """Where the wanted chunks stand, leaving out those without vectors."""
-    numbers = np.fromiter(wanted, np.int64, len(wanted))
-    places = np.searchsorted(rowids, numbers)
-    inside = places < len(rowids)
-    places, numbers = places[inside], numbers[inside]
-    found: Numbers = places[rowids[places] == numbers]
-    return found
+def _products(query: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.float64]:
+    """The product of a query with each row; numpy would convert, and wake threads that then spin."""
+    if not len(rows):
+        return np.empty(0)
+    return np.asarray(numkong.cdist(query.astype(rows.dtype)[None], rows, "dot")).ravel()
+
+
+def _largest(values: NDArray[Any], count: int) -> Numbers:
+    if count >= len(values):
+        return np.arange(len(values))
+    return np.argpartition(-values, count)[:count]
+
+
+def _frozen(facets: Any) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(facets.items()))

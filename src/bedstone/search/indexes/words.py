@@ -4,6 +4,7 @@ import json
 import shutil
 import threading
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -12,13 +13,27 @@ from typing import Any
 import tantivy
 
 from bedstone.documents import StoredChunk
+from bedstone.search.index import Weights
 from bedstone.search.query import AllOf, AnyOf, Filter, Is, Without
-from bedstone.search.terms import CAMEL, WORD, analyzer, bigrams, camel_parts, compounds, segment, stop_terms, terms
+from bedstone.search.terms import (
+    CAMEL,
+    WORD,
+    analyzer,
+    bigrams,
+    camel_parts,
+    compounds,
+    segment,
+    stop_terms,
+    terms,
+    whole,
+)
 from bedstone.store.engine import StoreEngine
 
-VERSION = 3  # of schema and analysis: another one means the index is built again
+VERSION = 4  # of schema and analysis: another one means the index is built again
 ARENA_BYTES = 64_000_000
 BATCH_CHANGES = 1000
+SAME_BEGINNING = 2  # letters that a misspelt word is trusted with
+LEAST_QUOTED, QUOTATION_SLOP = 4, 3  # shorter queries name a subject as often as they quote
 LEAST_GLUED = 6  # a shorter word that nobody has is a slip, not two words
 MARKER = -1  # rowid of the document that remembers what was applied
 MUST, MUST_NOT, SHOULD = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
@@ -29,6 +44,7 @@ TITLE_TIMES, HEADING_TIMES = 2, 3
 # A chunk that is nothing but its heading scores half: tantivy multiplies by log2(2 + substance).
 LEAST_BODY, FULL, BARE = 20, 2, 0
 HEAD_WEIGHT = 0.3
+HEADING_WEIGHT = 1.0  # the query is the heading, word for word
 NAME_WEIGHT = 0.3
 PHRASE_WEIGHT = 2.0
 HEAD_PHRASE_WEIGHT = 1.0
@@ -82,9 +98,17 @@ class WordIndex:
                 self._writer.wait_merging_threads()
                 self._writer = None
 
-    def search(self, text: str, condition: Filter | None, limit: int) -> dict[int, float]:
+    def clear(self) -> None:
+        """Forget everything; the next catch-up starts from the beginning."""
+        with self._lock:
+            self._writer.delete_all_documents()
+            self._commit(0, 0)
+
+    def search(
+        self, text: str, condition: Filter | None, limit: int, weights: Weights | None = None
+    ) -> dict[int, float]:
         """The best chunks by their words, best first."""
-        query = self._query(text)
+        query = self._query(text, weights or Weights())
         if query is None:
             return {}
         searcher = self._searcher
@@ -94,17 +118,21 @@ class WordIndex:
         rowids = searcher.fast_field_values("rowid", [address for _, address in found])
         return {int(rowid or 0): float(score or 0.0) for rowid, (score, _) in zip(rowids, found, strict=True)}
 
-    def passing(self, condition: Filter) -> list[int]:
-        """Every chunk that passes a filter."""
-        searcher = self._searcher
-        found = searcher.search(
-            self._restricted(self._everything(), condition), max(searcher.num_docs, 1), count=False
-        ).hits
-        return [int(rowid or 0) for rowid in searcher.fast_field_values("rowid", [address for _, address in found])]
+    def quotes(self, text: str) -> bool:
+        """Whether the query is a heading, a name in code, or a stretch of text: somebody knows what he looks for."""
+        if self._searcher.doc_freq("heading", whole(text)):
+            return True
+        every = self._terms(text)
+        if len(text.split()) == 1:
+            return bool(compounds(text)) or len(every) > 1
+        if len(every) < LEAST_QUOTED:
+            return False
+        phrase = Query.phrase_query(self._schema, "all", [*every], slop=QUOTATION_SLOP)
+        return bool(self._searcher.search(phrase, 1, count=False).hits)
 
     def facet_counts(self, text: str | None, condition: Filter | None) -> dict[str, dict[str, int]]:
         """How many chunks have each value of each facet, among those that match."""
-        query = self._query(text) if text else self._everything()
+        query = self._query(text, Weights()) if text else self._everything()
         if query is None:
             return {}
         request = {"facets": {"terms": {"field": "facets", "size": 10_000}}}
@@ -119,34 +147,50 @@ class WordIndex:
         """How many chunks have a term."""
         return int(self._searcher.doc_freq("all", term))
 
-    def _query(self, text: str) -> Query | None:
-        every = [piece for term in terms(text) for piece in self._known(term, text)]
+    def similar_words(self, word: str) -> list[str]:
+        """Indexed words that begin alike and are spelt almost like this one, the nearest first."""
+        alike = self._searcher.terms_with_prefix("all", word.lower()[:SAME_BEGINNING])
+        near = get_close_matches(word.lower(), [term for term, _ in alike], n=3, cutoff=0.75)
+        return [term for term in near if term != word.lower()]
+
+    def _query(self, text: str, weights: Weights) -> Query | None:
+        every = self._terms(text)
         telling = list(dict.fromkeys(term for term in every if term not in stop_terms())) or list(dict.fromkeys(every))
         clauses = [(SHOULD, Query.term_query(self._schema, "all", term)) for term in telling]
         clauses += [(SHOULD, self._weighted("head", term, HEAD_WEIGHT)) for term in telling]
+        clauses += [(SHOULD, self._weighted("heading", whole(text), HEADING_WEIGHT))]
         clauses += [(SHOULD, self._weighted("names", name.lower(), NAME_WEIGHT)) for name in compounds(text)]
         clauses += [(SHOULD, Query.term_query(self._schema, "grams", gram)) for gram in bigrams(text)]
-        clauses += [(SHOULD, query) for query in self._nearness(every)]
-        return Query.boolean_query(clauses) if clauses else None
+        clauses += [(SHOULD, query) for query in self._nearness(every, weights)]
+        return Query.boolean_query(clauses) if every or len(clauses) > 1 else None
+
+    def _terms(self, text: str) -> list[str]:
+        return [piece for term in terms(text) for piece in self._known(term, text)]
 
     def _known(self, term: str, text: str) -> list[str]:
         """A term the index has, or the words it is glued together from: `RateLimitError`, `serviceNamestring`."""
         if self.frequency(term) or len(term) < LEAST_GLUED:
             return [term]
         raw = next((word for word in WORD.findall(text) if terms(word) == [term]), term)
-        pieces = [piece for part in CAMEL.findall(raw) or [raw] for piece in segment(part.lower(), self._is_word)]
+        pieces = segment(raw.lower(), self._is_word)
+        if len(pieces) == 1:
+            pieces = [piece for part in CAMEL.findall(raw) for piece in segment(part.lower(), self._is_word)]
         return [stem for piece in pieces for stem in terms(piece)] or [term]
 
     def _is_word(self, word: str) -> bool:
         return any(self.frequency(stem) for stem in terms(word))
 
-    def _nearness(self, every: list[str]) -> list[Query]:
+    def _nearness(self, every: list[str], weights: Weights) -> list[Query]:
         """The whole query as a phrase, and each pair of neighbours; a phrase of one word would panic."""
+        if not weights.nearness:
+            return []
         pairs = [pair for pair in pairwise(every) if not stop_terms().issuperset(pair)]
         phrases = [("all", every, PHRASE_WEIGHT), ("head", every, HEAD_PHRASE_WEIGHT)] if len(every) > 1 else []
         phrases += [("all", list(pair), PAIR_WEIGHT) for pair in pairs]
         return [
-            Query.boost_query(Query.phrase_query(self._schema, field, [*words]), weight)
+            Query.boost_query(
+                Query.phrase_query(self._schema, field, [*words], slop=weights.phrase_slop), weight * weights.nearness
+            )
             for field, words, weight in phrases
         ]
 
@@ -215,6 +259,7 @@ def _schema() -> Any:
     builder.add_text_field("facet_keys", tokenizer_name="raw", index_option="basic")
     for name in ("all", "head"):
         builder.add_text_field(name, tokenizer_name="words")
+    builder.add_text_field("heading", tokenizer_name="raw", index_option="basic")
     for name in ("names", "grams"):
         builder.add_text_field(name, tokenizer_name="whitespace", index_option="freq")
     return builder.build()
@@ -232,6 +277,7 @@ def _fields(stored: StoredChunk, title: str) -> tantivy.Document:
         substance=FULL if len(chunk.plain) - len(chunk.heading) >= LEAST_BODY else BARE,
         all=" \n ".join(everything),
         head=" \n ".join(head),
+        heading=whole(chunk.heading),
         names=" ".join(names).lower(),
         grams=" ".join(bigrams("\n".join([*head, chunk.plain]))),
     )

@@ -3,6 +3,7 @@
 import secrets
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from bedstone.documents import Chunk, Document, Passage, StoredChunk
 from bedstone.store.engine import EMPTY_RANGE, Change, ChangeKind, Counts, DocumentAndChunks, StoredPassage
@@ -16,6 +17,7 @@ class MemoryStore:
         self._documents: dict[str, Document] = {}
         self._chunks: dict[int, StoredChunk] = {}
         self._passages: dict[int, StoredPassage] = {}
+        self._vectors: dict[int, bytes] = {}
         self._changes: list[Change] = []
         self._settings: dict[str, str] = {}
         self._next_chunk = self._next_passage = 1
@@ -37,7 +39,9 @@ class MemoryStore:
         with self._lock:
             for passage, vector in passages:
                 if passage.chunk in self._chunks:
-                    self._passages[self._next_passage] = StoredPassage(self._next_passage, passage, vector)
+                    facets = self._chunks[passage.chunk].chunk.facets
+                    self._passages[self._next_passage] = StoredPassage(self._next_passage, passage, facets)
+                    self._vectors[self._next_passage] = vector
                     self._next_passage += 1
             if passages:
                 numbers = [passage.chunk for passage, _ in passages]
@@ -58,9 +62,10 @@ class MemoryStore:
         with self._lock:
             return next((stored for stored in self._chunks.values() if stored.chunk.id == chunk_id), None)
 
-    def chunks(self, rowids: Sequence[int]) -> dict[int, StoredChunk]:
+    def chunks(self, rowids: Sequence[int], *, texts: bool = True) -> dict[int, StoredChunk]:
         with self._lock:
-            return {rowid: self._chunks[rowid] for rowid in rowids if rowid in self._chunks}
+            found = {rowid: self._chunks[rowid] for rowid in rowids if rowid in self._chunks}
+        return found if texts else {rowid: _without_texts(stored) for rowid, stored in found.items()}
 
     def chunks_of(self, document_id: str) -> list[StoredChunk]:
         with self._lock:
@@ -80,6 +85,10 @@ class MemoryStore:
         with self._lock:
             inside = [item for item in self._passages.values() if first <= item.passage.chunk <= last]
             yield from sorted(inside, key=lambda item: (item.passage.chunk, item.passage.start))
+
+    def vectors(self, passage_ids: Sequence[int]) -> dict[int, bytes]:
+        with self._lock:
+            return {number: self._vectors[number] for number in passage_ids if number in self._vectors}
 
     def facets(self) -> Mapping[str, Sequence[str]]:
         with self._lock:
@@ -124,8 +133,12 @@ class MemoryStore:
             del self._chunks[rowid]
         lost = [number for number, stored in self._passages.items() if stored.passage.chunk in gone]
         for number in lost:
-            del self._passages[number]
+            del self._passages[number], self._vectors[number]
         return (gone[0], gone[-1]) if gone else EMPTY_RANGE
 
     def _record(self, kind: ChangeKind, came: tuple[int, int], gone: tuple[int, int]) -> None:
         self._changes.append(Change(len(self._changes) + 1, secrets.randbits(62), kind, *came, *gone))
+
+
+def _without_texts(stored: StoredChunk) -> StoredChunk:
+    return replace(stored, chunk=replace(stored.chunk, text="", plain=""))

@@ -7,6 +7,7 @@ import threading
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -58,7 +59,8 @@ PRAGMA mmap_size = 268435456;
 PRAGMA cache_size = -32000;
 """
 BUSY_SECONDS = 10
-CHUNK_COLUMNS = "c.rowid, c.document, c.position, c.id, c.text, c.plain, c.heading, c.level, c.breadcrumb, f.pairs"
+HEAD_COLUMNS = "c.rowid, c.document, c.position, c.id, c.heading, c.level, c.breadcrumb, f.pairs"
+CHUNK_COLUMNS = f"{HEAD_COLUMNS}, c.text, c.plain"
 FROM_CHUNK = "FROM chunk c JOIN facets f ON f.id = c.facets"
 
 
@@ -117,8 +119,9 @@ class SqliteStore:
         rows = self._read(f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.id = ?", chunk_id)
         return _chunk(rows[0]) if rows else None
 
-    def chunks(self, rowids: Sequence[int]) -> dict[int, StoredChunk]:
-        query = f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.rowid IN (SELECT value FROM json_each(?))"
+    def chunks(self, rowids: Sequence[int], *, texts: bool = True) -> dict[int, StoredChunk]:
+        columns = CHUNK_COLUMNS if texts else HEAD_COLUMNS
+        query = f"SELECT {columns} {FROM_CHUNK} WHERE c.rowid IN (SELECT value FROM json_each(?))"
         return {row[0]: _chunk(row) for row in self._read(query, json.dumps([int(rowid) for rowid in rowids]))}
 
     def chunks_of(self, document_id: str) -> list[StoredChunk]:
@@ -137,9 +140,16 @@ class SqliteStore:
         return [_chunk(row) for row in self._read(query, after, limit)]
 
     def passages_between(self, first: int, last: int) -> Iterator[StoredPassage]:
-        query = 'SELECT id, chunk, start, "end", vector FROM passage WHERE chunk BETWEEN ? AND ? ORDER BY chunk, start'
-        for number, chunk, start, end, vector in self._reader().execute(query, (first, last)):
-            yield StoredPassage(number, Passage(chunk, start, end), vector)
+        query = (
+            'SELECT p.id, p.chunk, p.start, p."end", f.pairs FROM passage p JOIN chunk c ON c.rowid = p.chunk '
+            "JOIN facets f ON f.id = c.facets WHERE p.chunk BETWEEN ? AND ? ORDER BY p.chunk, p.start"
+        )
+        for number, chunk, start, end, pairs in self._reader().execute(query, (first, last)):
+            yield StoredPassage(number, Passage(chunk, start, end), _pairs(pairs))
+
+    def vectors(self, passage_ids: Sequence[int]) -> dict[int, bytes]:
+        query = "SELECT id, vector FROM passage WHERE id IN (SELECT value FROM json_each(?))"
+        return dict(self._read(query, json.dumps([int(number) for number in passage_ids])))
 
     def facets(self) -> Mapping[str, Sequence[str]]:
         values: dict[str, set[str]] = {}
@@ -282,14 +292,26 @@ def _document(row: tuple[str, str, str, str]) -> Document:
 
 
 def _chunk(row: Any) -> StoredChunk:
-    rowid, document, position, identity, text, plain, heading, level, breadcrumb, pairs = row
+    rowid, document, position, identity, heading, level, breadcrumb, pairs, *texts = row
+    text, plain = (zlib.decompress(item).decode() for item in texts) if texts else ("", "")
     chunk = Chunk(
         id=identity,
-        text=zlib.decompress(text).decode(),
-        plain=zlib.decompress(plain).decode(),
+        text=text,
+        plain=plain,
         heading=heading,
         level=level,
-        breadcrumb=tuple(json.loads(breadcrumb)),
-        facets=json.loads(pairs),
+        breadcrumb=_breadcrumb(breadcrumb),
+        facets=_pairs(pairs),
     )
     return StoredChunk(rowid, document, position, chunk)
+
+
+@lru_cache(maxsize=4096)
+def _pairs(text: str) -> Mapping[str, str]:
+    pairs: Mapping[str, str] = json.loads(text)
+    return pairs
+
+
+@lru_cache(maxsize=4096)
+def _breadcrumb(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))

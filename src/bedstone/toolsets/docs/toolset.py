@@ -1,6 +1,5 @@
 """The docs toolset: search first, read what was found."""
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -69,9 +68,8 @@ class DocsToolset(Toolset):
         page = await to_thread.run_sync(
             lambda: self._corpus.search(arguments.query, filters, arguments.limit, arguments.cursor)
         )
-        payload = _result(page).model_dump(mode="json")
-        text = json.dumps(payload, indent=2, ensure_ascii=False)
-        return Reply(text, structured=payload)
+        result = _result(page)
+        return Reply(result.model_dump_json(indent=2), structured=result.model_dump(mode="json"))
 
     @tool("get_doc", GET_DESCRIPTION, title="Read documentation")
     async def read(self, arguments: GetDoc) -> str:

@@ -1,0 +1,223 @@
+"""One suite for every search index: what `SearchIndex` promises."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bedstone.search.indexes.vectors as vector_module
+from bedstone.documents import Chunk, Document, Passage
+from bedstone.search.embedders.hashing import HashingEmbedder
+from bedstone.search.index import Query, SearchIndex
+from bedstone.search.indexer import embed_missing
+from bedstone.search.indexes.hybrid import HybridIndex
+from bedstone.search.indexes.memory import MemoryIndex
+from bedstone.search.indexes.vectors import VectorIndex
+from bedstone.search.indexes.words import WordIndex
+from bedstone.search.query import AllOf, Is, Without
+from bedstone.store.engine import StoreEngine
+from bedstone.store.engines.memory import MemoryStore
+from bedstone.store.engines.sqlite import SqliteStore
+
+EMBEDDER = HashingEmbedder()
+TEXTS = {
+    "retries": ("The client waits longer after every failed attempt.", {"language": "go", "scope": "sdk"}),
+    "timeouts": ("Raise the timeout of a slow call to the server.", {"language": "python", "scope": "sdk"}),
+    "install": ("Run the installer on the server, then restart the client.", {"scope": "guide"}),
+    "chinese": ("运行安装程序后重新启动服务器。", {"scope": "guide"}),
+}
+INDEXES: dict[str, Callable[[StoreEngine, Path], SearchIndex]] = {
+    "memory": lambda store, _: MemoryIndex(store),
+    "embedded": lambda store, folder: HybridIndex(
+        store, WordIndex(folder / "words"), VectorIndex(store, EMBEDDER.dimensions, EMBEDDER.reach)
+    ),
+    "embedded, with a graph": lambda store, folder: HybridIndex(
+        store,
+        WordIndex(folder / "words"),
+        VectorIndex(store, EMBEDDER.dimensions, EMBEDDER.reach, folder / "vectors.usearch"),
+    ),
+}
+
+
+def document(name: str, text: str | None = None) -> tuple[Document, list[Chunk]]:
+    body, facets = TEXTS.get(name, ("", {}))
+    body = text or body
+    return Document(name, "", body), [Chunk(id=name, text=body, plain=body, facets=facets)]
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    store = MemoryStore()
+    store.put(document(name) for name in TEXTS)
+    embed_missing(store, EMBEDDER)
+    return store
+
+
+@pytest.fixture(params=INDEXES)
+def index(
+    request: pytest.FixtureRequest, tmp_path: Path, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> SearchIndex:
+    if "graph" in request.param:
+        monkeypatch.setattr(vector_module, "GRAPH_FROM", 1)
+        monkeypatch.setattr(vector_module, "SUBSET", 1)
+    index = INDEXES[request.param](store, tmp_path)
+    index.catch_up()
+    return index
+
+
+def found(index: SearchIndex, store: StoreEngine, query: Query) -> list[str]:
+    hits = index.search(query).hits
+    stored = store.chunks([hit.rowid for hit in hits])
+    return [stored[hit.rowid].document for hit in hits]
+
+
+def vector(text: str) -> np.ndarray:
+    return EMBEDDER.embed_query(text)
+
+
+def test_words_find(index: SearchIndex, store: MemoryStore) -> None:
+    assert found(index, store, Query("waiting after a failed attempt"))[0] == "retries"
+    assert found(index, store, Query("安装")) == ["chinese"]
+    assert found(index, store, Query("absent")) == []
+    assert found(index, store, Query("")) == []
+
+
+def test_vectors_find(index: SearchIndex, store: MemoryStore) -> None:
+    near = index.search(Query(vector=vector(TEXTS["timeouts"][0]), limit=2))
+    assert near.signals == ("vectors",)
+    assert near.hits[0].cosine
+    assert near.hits[0].cosine > 0.9
+    (stored,) = store.chunks([near.hits[0].rowid]).values()
+    assert stored.document == "timeouts"
+    assert near.passage(stored.rowid) == (0, len(TEXTS["timeouts"][0]))
+    assert len(near.hits) == 2
+
+
+def test_both_are_fused(index: SearchIndex) -> None:
+    both = index.search(Query("client", vector("server"), vector_weight=0.5))
+    assert both.signals == ("words", "vectors")
+    first = both.hits[0]
+    assert first.words
+    assert first.cosine is not None
+    assert [hit.score for hit in both.hits] == sorted((hit.score for hit in both.hits), reverse=True)
+    assert index.search(Query("client", vector("server"), vector_weight=0.0)).signals == ("words",)
+
+
+@pytest.mark.parametrize(
+    ("condition", "names"),
+    [
+        (Is("scope", ("guide",)), {"install", "chinese"}),
+        (Is("language", ("go", "python")), {"retries", "timeouts"}),
+        (Without("language"), {"install", "chinese"}),
+        (AllOf((Is("scope", ("sdk",)), Is("language", ("go",)))), {"retries"}),
+        (Is("scope", ("nothing",)), set()),
+    ],
+)
+def test_filters_hold_inside_each_side(
+    index: SearchIndex, store: MemoryStore, condition: AllOf, names: set[str]
+) -> None:
+    query = Query("client server", vector("client server"), condition=condition)
+    assert set(found(index, store, query)) == names
+    assert set(found(index, store, Query(vector=vector("client"), condition=condition))) == names
+
+
+def test_facets_are_counted(index: SearchIndex) -> None:
+    assert index.facet_counts("client", None) == {"language": {"go": 1}, "scope": {"sdk": 1, "guide": 1}}
+    assert index.facet_counts(None, Is("scope", ("sdk",))) == {"language": {"go": 1, "python": 1}, "scope": {"sdk": 2}}
+    assert index.facet_counts("absent", None) == {}
+
+
+def test_words_are_known_and_alike(index: SearchIndex) -> None:
+    assert (index.frequency("client"), index.frequency("absent")) == (2, 0)
+    assert "client" in index.similar_words("cleint")
+    assert index.similar_words("client") == []
+
+
+def test_quotations_are_recognised(index: SearchIndex) -> None:
+    assert index.quotes("the timeout of a slow call")
+    assert not index.quotes("why does a slow call time out")
+
+
+def test_an_index_follows_its_store(index: SearchIndex, store: MemoryStore) -> None:
+    store.put([document("retries", "Nothing of the kind."), document("new", "A penguin swims.")])
+    store.delete(["timeouts"])
+    embed_missing(store, EMBEDDER)
+    before = index.applied
+    index.catch_up()
+    last = store.last_change()
+    assert last
+    assert before < index.applied == last.seq
+    assert found(index, store, Query("failed attempt")) == []
+    assert found(index, store, Query("penguin", vector("penguin swims")))[0] == "new"
+    everything = set(found(index, store, Query(vector=vector("timeout slow call"), limit=50)))
+    assert everything == {"retries", "install", "chinese", "new"}
+
+
+def test_rebuilding_changes_nothing(index: SearchIndex) -> None:
+    query = Query("client server", vector("client server"))
+    before = index.search(query)
+    index.rebuild()
+    after = index.search(query)
+    assert [hit.rowid for hit in after.hits] == [hit.rowid for hit in before.hits]
+
+
+def test_an_empty_store_is_no_trouble(tmp_path: Path) -> None:
+    for name, make in INDEXES.items():
+        index = make(MemoryStore(), tmp_path / name)
+        index.catch_up()
+        assert index.search(Query("anything", vector("anything"))).hits == []
+        assert not index.has_vectors
+
+
+def test_a_graph_is_kept_and_a_damaged_one_is_built_again(
+    tmp_path: Path, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_module, "GRAPH_FROM", 1)
+    file = tmp_path / "vectors.usearch"
+
+    def opened(*, read_only: bool) -> VectorIndex:
+        index = VectorIndex(store, EMBEDDER.dimensions, EMBEDDER.reach, file, read_only=read_only)
+        index.catch_up()
+        return index
+
+    query = vector(TEXTS["timeouts"][0])
+    first = opened(read_only=False)
+    first.save()
+    size = file.stat().st_size
+    assert opened(read_only=True).search(query, 2).cosines == first.search(query, 2).cosines
+    store.put([document("more", "Something that the kept graph does not know.")])
+    embed_missing(store, EMBEDDER)
+    for read_only in (True, False):
+        near = opened(read_only=read_only).search(vector("kept graph does not know"), 1).cosines
+        assert store.chunks(list(near))[next(iter(near))].document == "more"
+    file.write_bytes(file.read_bytes()[: size // 2])
+    assert opened(read_only=False).search(query, 2).cosines == first.search(query, 2).cosines
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+def test_a_graph_finds_what_a_scan_finds(filtered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recall at ten on vectors with the spread of real ones; `make bench-search` measures it on 100,000."""
+    monkeypatch.setattr(vector_module, "GRAPH_FROM", 1000)
+    monkeypatch.setattr(vector_module, "SUBSET", 100)
+    random = np.random.default_rng(7)
+    centres = random.normal(size=(40, 64))
+    vectors = centres[random.integers(0, 40, 4000)] + random.normal(size=(4000, 64)) * 0.7
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    store = SqliteStore(tmp_path / "store.sqlite")
+    store.put(
+        (Document(str(number), "", ""), [Chunk(id=str(number), text="x", plain="x", facets={"part": str(number % 2)})])
+        for number in range(4000)
+    )
+    store.put_passages([(Passage(row + 1, 0, 1), vectors[row].astype(np.float16).tobytes()) for row in range(4000)])
+    index = VectorIndex(store, 64, float(np.abs(vectors).max()))
+    index.catch_up()
+    condition = Is("part", ("1",)) if filtered else None
+    inside = np.arange(4000) % 2 == 1 if filtered else np.ones(4000, bool)
+    hits = 0
+    for query in vectors[random.integers(0, 4000, 50)]:
+        exact = np.argsort(-np.where(inside, vectors @ query, -2))[:10] + 1
+        near = index.search(query, 100, condition).cosines
+        hits += len(set(sorted(near, key=lambda rowid: -near[rowid])[:10]) & set(exact.tolist()))
+    assert hits / 500 >= 0.98
+    store.close()
