@@ -2,12 +2,15 @@
 
 import logging
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from bedstone.errors import BedstoneError
-from bedstone.search.embedder import Embedder, Vectors
 from bedstone.search.index import Query, SearchIndex, Weights
 from bedstone.search.language import vector_weight
 from bedstone.search.query import Filter, Found, Hit, Mode
+
+if TYPE_CHECKING:
+    from bedstone.search.embedder import Embedder, Vectors
 
 logger = logging.getLogger(__name__)
 
@@ -18,7 +21,7 @@ DEPTHS = (100, 1_000, 5_000)
 class SearchEngine:
     """Searches an index; a model that fails costs meaning, not the answer."""
 
-    def __init__(self, index: SearchIndex, embedder: Embedder | None = None, weights: Weights | None = None) -> None:
+    def __init__(self, index: SearchIndex, embedder: "Embedder | None" = None, weights: Weights | None = None) -> None:
         self.index = index
         self._embedder = embedder
         self._weights = weights or Weights()
@@ -48,7 +51,7 @@ class SearchEngine:
                 break
         return replace(found, hits=list(hits.values())[:limit])
 
-    def _vector(self, text: str) -> Vectors | None:
+    def _vector(self, text: str) -> "Vectors | None":
         if self._embedder is None or not self._embedder.has_meaning or not self.index.has_vectors:
             return None
         try:

@@ -44,7 +44,7 @@ def ranked(
     """The best candidates in order; where one side found nothing, the other decides alone."""
     weight = vector_weight if words else 1.0
     nearby = cosines if weight else {}
-    scores = fuse(words, nearby, weight)
+    scores = fuse(words, nearby, weight) if nearby else words
     best = sorted(scores, key=lambda rowid: (-scores[rowid], rowid))[:limit]
     hits = [Hit(rowid, scores[rowid], words.get(rowid), nearby.get(rowid)) for rowid in best]
     signals = (*(("words",) if words else ()), *(("vectors",) if nearby else ()))

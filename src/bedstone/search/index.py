@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from bedstone.search.embedder import Vectors
 from bedstone.search.query import Filter, Found
+
+if TYPE_CHECKING:  # whoever searches by words alone never loads numpy
+    from bedstone.search.embedder import Vectors
 
 Progress = Callable[[int], None]
 
@@ -28,7 +30,7 @@ class Query:
     """
 
     text: str = ""
-    vector: Vectors | None = None
+    vector: "Vectors | None" = None
     vector_weight: float = 0.5
     condition: Filter | None = None
     limit: int = 10

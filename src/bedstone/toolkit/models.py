@@ -7,9 +7,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     GetJsonSchemaHandler,
-    SerializerFunctionWrapHandler,
     ValidationError,
-    model_serializer,
 )
 from pydantic_core import CoreSchema, ErrorDetails, to_json
 
@@ -84,13 +82,15 @@ class Result(_Shape):
         frozen=True, validate_by_alias=True, validate_by_name=True, serialize_by_alias=True, defer_build=True
     )
 
-    @model_serializer(mode="wrap")
-    def _leave_out_absent(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields: dict[str, Any] = serialize(self)
-        for name, wire_name in _absent_when_none(type(self)):
-            if getattr(self, name) is None:
-                fields.pop(wire_name, None)
-        return fields
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        for field in cls.model_fields.values():
+            if not field.is_required() and field.default is None:
+                field.exclude_if = _is_none
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
 
 
 def _plain(value: Any) -> Any:
@@ -106,12 +106,3 @@ def _names(model: type[BaseModel]) -> tuple[str, ...]:
 @cache
 def _optional_names(model: type[BaseModel]) -> frozenset[str]:
     return frozenset(field.alias or name for name, field in model.model_fields.items() if not field.is_required())
-
-
-@cache
-def _absent_when_none(model: type[BaseModel]) -> tuple[tuple[str, str], ...]:
-    return tuple(
-        (name, field.serialization_alias or name)
-        for name, field in model.model_fields.items()
-        if not field.is_required() and field.default is None
-    )

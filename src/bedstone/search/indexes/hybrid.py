@@ -1,19 +1,22 @@
 """The embedded index: words on tantivy and vectors beside each other, fused."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from bedstone.search.fusion import ranked
 from bedstone.search.index import Progress, Query
-from bedstone.search.indexes.vectors import VectorIndex
 from bedstone.search.indexes.words import WordIndex
 from bedstone.search.query import Filter, Found
 from bedstone.store.engine import StoreEngine
+
+if TYPE_CHECKING:
+    from bedstone.search.indexes.vectors import VectorIndex
 
 
 class HybridIndex:
     """Two indexes that follow one store."""
 
-    def __init__(self, store: StoreEngine, words: WordIndex, vectors: VectorIndex | None = None) -> None:
+    def __init__(self, store: StoreEngine, words: WordIndex, vectors: "VectorIndex | None" = None) -> None:
         self._store = store
         self._words = words
         self._vectors = vectors
