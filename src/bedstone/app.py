@@ -1,25 +1,29 @@
 """Builds every part from the settings: the only place where parts meet."""
 
 import logging
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
 from bedstone import plugins
 from bedstone.errors import InvalidSetting, MissingExtra
-from bedstone.settings import Settings
+from bedstone.settings import EmbeddingSettings, Settings
 from bedstone.toolkit import Toolset
 from bedstone.toolsets import BUILTIN_TOOLSETS, HIDDEN_TOOLSETS
 
 if TYPE_CHECKING:  # commands that do not serve never import the SDK
+    from bedstone.library.docs_keeper import DocsKeeper
     from bedstone.search.embedder import Embedder
     from bedstone.server import BedstoneServer
 
 logger = logging.getLogger(__name__)
+
+FITTED_PROXIMITY = 1.25  # the setting under which nearness counts as it was fitted
 
 
 @dataclass(frozen=True)
@@ -83,10 +87,7 @@ def build_toolset(label: str, settings: Settings) -> Toolset:
     factory = plugins.load("toolsets", label, table)
     match label:
         case "docs":
-            index = _docs_index(settings)
-            if index is None:
-                raise InvalidSetting("Say which docs index with --docs-index DIR; `bedstone docs build DIR` makes one.")
-            toolset = factory(index, build_embedder, read_only=settings.read_only)
+            toolset = factory(*_docs_parts(settings), read_only=settings.read_only, **_docs_options(settings))
         case "kb":
             kb = settings.kb
             toolset = factory(kb.file_path, description=kb.description, reload=kb.reload, read_only=settings.read_only)
@@ -98,28 +99,91 @@ def build_toolset(label: str, settings: Settings) -> Toolset:
 
 def _switches(settings: Settings) -> dict[str, bool]:
     """What switches each toolset on when none is asked for."""
-    return {"docs": _docs_index(settings) is not None, "kb": settings.kb.file_path is not None}
+    return {"docs": bool(settings.docs.dir or _docs_indexes(settings)), "kb": settings.kb.file_path is not None}
 
 
-def build_embedder(name: str = "minilm") -> "Embedder | None":
-    """The embedding model with its cache; None without one, and search goes by words."""
-    if name == "none":
+def build_embedder(settings: Settings, known: Mapping[str, Any] | None = None) -> "Embedder | None":
+    """The embedding model with its cache; None without one, and search goes by words.
+
+    `known` is the model that made an index's vectors: its provider and model count, not those of the settings.
+    """
+    wanted = settings.embedding
+    provider = known["provider"] if known else wanted.provider
+    if provider == "none":
         return None
     from bedstone.search.embedders import BUILTIN_EMBEDDERS
     from bedstone.search.embedding_cache import CachedEmbedder
 
     try:
-        embedder = plugins.load("embedders", name, BUILTIN_EMBEDDERS)()
+        make = plugins.load("embedders", provider, BUILTIN_EMBEDDERS)
+        embedder = make(**_service(wanted, known)) if provider == "openai" else make()
     except MissingExtra as error:
         logger.warning("Search goes by words alone: %s", error.message, extra={"action": "no_embedder"})
         return None
-    cache = Path(platformdirs.user_cache_dir("bedstone", appauthor=False)) / "embeddings.sqlite"
-    return CachedEmbedder(embedder, cache)
+    folder = wanted.cache_dir or Path(platformdirs.user_cache_dir("bedstone", appauthor=False))
+    return CachedEmbedder(embedder, folder / "embeddings.sqlite")
 
 
-def _docs_index(settings: Settings) -> Path | None:
-    """The index that is configured, or the one that `bedstone docs build` put into the data folder."""
-    if settings.docs.index:
+def _service(wanted: EmbeddingSettings, known: Mapping[str, Any] | None) -> dict[str, Any]:
+    key = wanted.api_key.get_secret_value() if wanted.api_key else os.environ.get("OPENAI_API_KEY")
+    return {
+        "model": known["model"] if known else wanted.model,
+        "dimensions": known["dimensions"] if known else wanted.dimensions,
+        "base_url": wanted.base_url,
+        "api_key": key,
+        "batch_size": wanted.batch_size,
+        "concurrency": wanted.concurrency,
+        "max_retries": wanted.max_retries,
+    }
+
+
+def docs_index_folder(settings: Settings, docs: Path) -> Path:
+    """Where the index of a documents folder lies unless somebody says otherwise."""
+    return settings.data_folder / "docs" / docs.resolve().name
+
+
+def default_docs_index(settings: Settings) -> Path:
+    """The index that is configured or lies in the data folder; the first of several."""
+    indexes = _docs_indexes(settings)
+    if not indexes:
+        raise InvalidSetting("There is no docs index yet; `bedstone docs build DIR` makes one.")
+    return indexes[0]
+
+
+def _docs_parts(settings: Settings) -> tuple[list[Path], Callable[[Mapping[str, Any]], "Embedder | None"]]:
+    indexes = [*_docs_indexes(settings), *(docs_index_folder(settings, docs) for docs in settings.docs.dir)]
+    if not indexes:
+        raise InvalidSetting("Say which docs index with --docs-index DIR; `bedstone docs build DIR` makes one.")
+    return indexes, lambda known: build_embedder(settings, known)
+
+
+def _docs_options(settings: Settings) -> dict[str, Any]:
+    from bedstone.search.index import Weights
+
+    docs = settings.docs
+    return {
+        "keepers": [_docs_keeper(settings, folder) for folder in docs.dir],
+        "weights": Weights(docs.proximity_weight / FITTED_PROXIMITY, docs.vector_weight, docs.phrase_slop),
+        "tool_prefix": docs.tool_prefix,
+    }
+
+
+def _docs_keeper(settings: Settings, docs: Path) -> "DocsKeeper":
+    from bedstone.library.docs_builder import BuildOptions, BuildReport, DocsBuilder
+    from bedstone.library.docs_keeper import DocsKeeper
+
+    index = docs_index_folder(settings, docs)
+    # A core is left to whoever searches meanwhile.
+    options = BuildOptions(workers=max(1, (os.cpu_count() or 1) - 1))
+
+    def build() -> BuildReport:
+        return DocsBuilder(docs, index, build_embedder(settings), options, lambda *_: None).build()
+
+    return DocsKeeper(docs, index, build, watch=settings.docs.watch)
+
+
+def _docs_indexes(settings: Settings) -> list[Path]:
+    """The indexes that are configured, or those that `bedstone docs build` put into the data folder."""
+    if settings.docs.index or settings.docs.dir:
         return settings.docs.index
-    found = sorted(settings.data_folder.glob("docs/*/metadata.json"))
-    return found[0].parent if found else None
+    return [path.parent for path in sorted(settings.data_folder.glob("docs/*/metadata.json"))]

@@ -29,7 +29,12 @@ def _lower(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
 
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, list | tuple) else value if value is None else [value]
+
+
 Names = Annotated[list[str], BeforeValidator(_split)]
+Paths = Annotated[list[Path], BeforeValidator(_listed)]
 
 
 class Section(BaseModel):
@@ -67,7 +72,27 @@ class KbSettings(Section):
 
 
 class DocsSettings(Section):
-    index: Path | None = Field(None, description="Index folder made by `bedstone docs build`")
+    index: Paths = Field([], description="Index folder made by `bedstone docs build`; several make several corpora")
+    dir: Paths = Field([], description="Documents to index at start and serve, instead of an index")
+    watch: bool = Field(False, description="Index documents again whenever they change")
+    tool_prefix: str | None = Field(None, description="Put before the names of the docs tools: PREFIX_search_docs")
+    phrase_slop: int = Field(0, ge=0, le=5, description="How many places the words of a phrase may be off")
+    proximity_weight: float = Field(1.25, ge=0, le=10, description="How much it counts that words stand together")
+    vector_weight: float = Field(1.0, ge=0, le=10, description="How much meaning counts beside words")
+
+
+class EmbeddingSettings(Section):
+    provider: Literal["minilm", "openai", "hash", "none"] = Field(
+        "minilm", description="Where vectors come from; openai is any service that speaks its protocol"
+    )
+    model: str | None = Field(None, description="Model of the service")
+    dimensions: int | None = Field(None, ge=1, description="Length of its vectors, where it offers a choice")
+    api_key: SecretStr | None = Field(None, description="Key of the service; OPENAI_API_KEY counts too")
+    base_url: str | None = Field(None, description="Address of the service")
+    batch_size: int = Field(128, ge=1, description="Texts in a request")
+    concurrency: int = Field(4, ge=1, le=64, description="Requests at a time")
+    max_retries: int = Field(3, ge=0, le=20, description="How often a busy service is asked again")
+    cache_dir: Path | None = Field(None, description="Folder for vectors that were computed before")
 
 
 class Settings(Section):
@@ -80,6 +105,7 @@ class Settings(Section):
     log: LogSettings = Field(default_factory=LogSettings)
     mcp: McpSettings = Field(default_factory=McpSettings)
     docs: DocsSettings = Field(default_factory=DocsSettings)
+    embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
     kb: KbSettings = Field(default_factory=KbSettings)
 
     @property
@@ -138,7 +164,7 @@ def load_settings(
     local = config or _path(environ.get(CONFIG_VARIABLE)) or local_config()
     for layer in reversed(list(_layers(flags or {}, local, environ))):
         for key, value in layer.values.items():
-            values[key] = Path(os.path.normpath(layer.folder / _expanded(value))) if _is_path(key, value) else value
+            values[key] = _resolved(key, value, layer.folder)
             sources[key] = layer.sources[key]
             if key in ONE_OF:  # the stronger source has the last word
                 values.pop(ONE_OF[key], None)
@@ -223,9 +249,18 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
     return tree
 
 
-def _is_path(key: str, value: Any) -> bool:
+def _resolved(key: str, value: Any, folder: Path) -> Any:
+    """A path from where it was written; everything else as it is."""
     info = dict(setting_fields()).get(key)
-    return info is not None and info.annotation == (Path | None) and isinstance(value, str | Path)
+    if info is not None and info.annotation == list[Path] and value is not None:
+        return [_resolved_path(item, folder) for item in _listed(value)]
+    if info is not None and info.annotation == (Path | None):
+        return _resolved_path(value, folder)
+    return value
+
+
+def _resolved_path(value: Any, folder: Path) -> Any:
+    return Path(os.path.normpath(folder / _expanded(value))) if isinstance(value, str | Path) else value
 
 
 def _expanded(value: str | Path) -> Path:

@@ -1,7 +1,7 @@
 """The docs contract on a small corpus, with a real client and the real model."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,8 @@ import pytest
 
 from bedstone.app import build_embedder
 from bedstone.library.docs_builder import BuildOptions, DocsBuilder
+from bedstone.search.embedder import Embedder
+from bedstone.settings import Settings
 from bedstone.toolsets.docs.toolset import DocsToolset
 from contracts.requirements import proves
 from support.doors import DOORS, HANDSHAKE, Door, payload, stdio_client
@@ -37,6 +39,10 @@ FILES = {
 }
 
 
+def embedder_for(known: Mapping[str, Any]) -> Embedder | None:
+    return build_embedder(Settings(), known)
+
+
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("docs")
@@ -45,13 +51,13 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
     options = BuildOptions(description="Acme documentation")
-    DocsBuilder(root / "source", root / "index", build_embedder(), options, lambda *_: None).build()
+    DocsBuilder(root / "source", root / "index", build_embedder(Settings()), options, lambda *_: None).build()
     return root / "index"
 
 
 @pytest.fixture(params=["memory-2026", "http-handshake", "plain"])
 async def door(request: pytest.FixtureRequest, index: Path) -> AsyncIterator[Door]:
-    async with DOORS[request.param]([DocsToolset(index, build_embedder)]) as door:
+    async with DOORS[request.param]([DocsToolset([index], embedder_for)]) as door:
         yield door
 
 
@@ -242,7 +248,7 @@ async def test_wrong_arguments_of_get_are_told_in_words(door: Door, arguments: d
 
 @proves("docs.search.hint")
 async def test_nothing_found_comes_with_a_hint(index: Path) -> None:
-    async with DOORS["memory-2026"]([DocsToolset(index, lambda: None)]) as door:
+    async with DOORS["memory-2026"]([DocsToolset([index])]) as door:
         nothing = await search(door, "xyzzyqwe")
         elsewhere = await search(door, "RateLimitError", language="go", scope="sdk-specific")
     assert (nothing["hits"], nothing["next_cursor"]) == ([], None)

@@ -2,7 +2,9 @@
 
 import pytest
 
-from bedstone.ingest.chunking import ChunkBy, Strategy, chunk_markdown
+from bedstone.documents import Chunk
+from bedstone.ingest.chunking import ChunkBy, Strategy, chunk_blocks
+from bedstone.ingest.markdown import markdown_blocks
 from bedstone.ingest.slugs import slug
 
 GUIDE = """Intro text.
@@ -35,6 +37,12 @@ Still part of the second set-up.
 
 Five.
 """
+
+
+def chunk_markdown(
+    path: str, source: str, strategy: Strategy, *, title: str, facets: dict[str, str]
+) -> tuple[str, list[Chunk]]:
+    return chunk_blocks(path, source, markdown_blocks(source), strategy, title=title, facets=facets)
 
 
 def cut(source: str, chunk_by: ChunkBy = "h2", **sizes: int) -> dict[str, str]:

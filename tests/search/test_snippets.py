@@ -48,11 +48,17 @@ def test_without_matches_the_nearest_passage_is_shown() -> None:
 
 @pytest.mark.parametrize("change", [{"query": "other"}, {"filters": {"a": "2"}}, {"key": "k2"}])
 def test_a_cursor_fits_only_its_query(change: dict[str, object]) -> None:
-    cursor = make_cursor("k", 20, " query ", {"a": "1"})
-    assert read_cursor(cursor, "k", "query", {"a": "1"}) == 20
-    arguments = {"key": "k", "query": "query", "filters": {"a": "1"}} | change
+    cursor = make_cursor("k", "s", 20, " query ", {"a": "1"})
+    assert read_cursor(cursor, "k", "s", "query", {"a": "1"}) == 20
+    arguments = {"key": "k", "state": "s", "query": "query", "filters": {"a": "1"}} | change
     with pytest.raises(InvalidCursor, match="does not match"):
         read_cursor(cursor, **arguments)  # type: ignore[arg-type]
+
+
+def test_a_cursor_of_another_state_of_the_index_is_stale() -> None:
+    cursor = make_cursor("k", "before", 20, "query", {})
+    with pytest.raises(InvalidCursor, match="the index has changed since"):
+        read_cursor(cursor, "k", "after", "query", {})
 
 
 def test_relevance_falls_with_rank_and_rises_with_evidence() -> None:

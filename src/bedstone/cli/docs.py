@@ -1,16 +1,19 @@
 """`bedstone docs`: make a corpus searchable."""
 
+import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
-from bedstone.cli.options import configuration, settings_options
+from bedstone.cli.options import EMBEDDING_FLAGS, configuration, settings_options
 from bedstone.errors import InvalidInput
 
 DOCS_FLAGS = {"--data-dir": "data_dir"}
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @click.group
@@ -18,44 +21,191 @@ def docs() -> None:
     """Make documentation searchable."""
 
 
-@docs.command
-@click.argument("folder", required=False, type=click.Path(path_type=Path))
-@click.option("--docs-dir", type=click.Path(path_type=Path), help="The documents; the same as DIR.")
-@click.option("--out", type=click.Path(path_type=Path), help="Index folder [default: docs/<name> in the data folder].")
-@click.option(
-    "--embedding-provider", type=click.Choice(["minilm", "none"]), default="minilm", show_default=True, help="Vectors."
-)
-@click.option("--description", help="What the corpus is, for the tool's description.")
-@click.option("--mcp-server-instructions", "instructions", help="Instructions for agents.")
-@click.option("--tool-description-search", help="Replaces the description of search_docs.")
-@click.option("--tool-description-get-doc", help="Replaces the description of get_doc.")
-@click.option("--rebuild-cache", is_flag=True, help="Build everything again, also what did not change.")
-@settings_options(DOCS_FLAGS)
-def build(folder: Path | None, docs_dir: Path | None, out: Path | None, **options: Any) -> None:
-    """Index the Markdown files in DIR; what did not change since the last build costs nothing."""
-    from bedstone.app import build_embedder
-    from bedstone.library.docs_builder import DEFAULT_DESCRIPTION, BuildOptions, DocsBuilder
+def _folder(command: Command) -> Command:
+    """DIR, or --docs-dir DIR."""
+    command = click.option("--docs-dir", type=click.Path(path_type=Path), help="The documents; the same as FOLDER.")(
+        command
+    )
+    return click.argument("folder", required=False, type=click.Path(path_type=Path))(command)
 
+
+def _build_options(command: Command) -> Command:
+    for option in reversed(
+        [
+            click.option(
+                "--out",
+                type=click.Path(path_type=Path),
+                help="Index folder [default: docs/<name> in the data folder].",
+            ),
+            click.option("--description", help="What the corpus is, for the tool's description."),
+            click.option("--mcp-server-instructions", "instructions", help="Instructions for agents."),
+            click.option("--tool-description-search", help="Replaces the description of search_docs."),
+            click.option("--tool-description-get-doc", help="Replaces the description of get_doc."),
+            click.option("--rebuild-cache", is_flag=True, help="Build everything again, also what did not change."),
+        ]
+    ):
+        command = option(command)
+    return _folder(settings_options(DOCS_FLAGS | EMBEDDING_FLAGS)(command))
+
+
+@docs.command
+@_build_options
+def build(folder: Path | None, docs_dir: Path | None, **options: Any) -> None:
+    """Index the documents in FOLDER; what did not change since the last build costs nothing.
+
+    Words can be searched first, vectors follow; an interrupted build is picked up where it was.
+    """
+    _build(_chosen(folder, docs_dir), options)
+
+
+@docs.command
+@_build_options
+def watch(folder: Path | None, docs_dir: Path | None, **options: Any) -> None:
+    """Build, and build again whenever a document changes; servers of the index follow by themselves."""
+    from watchfiles import DefaultFilter
+    from watchfiles import watch as changes
+
+    source = _chosen(folder, docs_dir)
+    target = _build(source, options)
+    click.echo(f"Watching {source}; Ctrl-C ends.", err=True)
+    for _ in changes(source, watch_filter=DefaultFilter(ignore_paths=[target.resolve()]), raise_interrupt=False):
+        _build(source, options | {"rebuild_cache": False})
+
+
+@docs.command
+@_folder
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def validate(folder: Path | None, docs_dir: Path | None, as_json: bool) -> None:
+    """Check manifests, files, links and prompt templates; ends with an error code if something cannot be indexed."""
+    from bedstone.library.docs_check import check_documents
+
+    report = check_documents(_chosen(folder, docs_dir), _Bar())
+    if as_json:
+        click.echo(json.dumps(vars(report), ensure_ascii=False, indent=2))
+    else:
+        for error in report.errors:
+            click.echo(f"Error: {error}", err=True)
+        for warning in report.warnings:
+            click.echo(f"Warning: {warning}", err=True)
+        click.echo(
+            f"{report.files} files validated, {report.chunks} chunks, {len(report.warnings)} warnings, "
+            f"{len(report.errors)} errors."
+        )
+    if report.errors:
+        sys.exit(1)
+
+
+@docs.command
+@_folder
+def fix(folder: Path | None, docs_dir: Path | None) -> None:
+    """Write a manifest (.docs-mcp.json) that cuts each file where its headings are; one that exists is left alone."""
+    from bedstone.ingest.documents_folder import DocumentsFolder
+    from bedstone.ingest.manifest import NAME
+    from bedstone.ingest.suggestion import suggest_manifest
+
+    source = _chosen(folder, docs_dir)
+    target = source / NAME
+    if target.exists():
+        click.echo(f"{target} exists; nothing was changed.")
+        return
+    manifest = suggest_manifest(DocumentsFolder(source))
+    target.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    others = len(manifest.get("overrides", []))
+    click.echo(f"Wrote {target}: cut at {manifest['strategy']['chunk_by']}, {others} files otherwise.")
+
+
+@docs.command
+@click.argument("index", required=False, type=click.Path(path_type=Path))
+@click.argument("path", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@settings_options(DOCS_FLAGS)
+def inspect(index: Path | None, path: str | None, as_json: bool, **options: Any) -> None:
+    """Show what an index holds; with PATH (a file or a chunk id) the chunks of that file."""
+    from bedstone.app import default_docs_index
+    from bedstone.library.docs_corpus import DocsCorpus
+
+    folder = index or default_docs_index(configuration(options).settings)
+    corpus = DocsCorpus(folder)
+    facts = _chunk_facts(corpus, path) if path else _index_facts(corpus, folder)
+    corpus.close()
+    if as_json:
+        click.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+        return
+    for fact in facts if isinstance(facts, list) else [facts]:
+        click.echo("\n".join(f"{key:13} {_shown(value)}" for key, value in fact.items()))
+        click.echo()
+
+
+def _index_facts(corpus: Any, folder: Path) -> dict[str, Any]:
+    metadata = corpus.metadata
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return {
+        "index": str(folder),
+        "description": metadata["corpus_description"],
+        **metadata["stats"],
+        "embedding": (metadata["embedding"] or {}).get("model"),
+        "megabytes": round(size / 1e6, 1),
+        "facets": {key: entry["values"] for key, entry in metadata["taxonomy"].items()},
+        "prompts": [prompt["name"] for prompt in metadata["prompts"]],
+        "instructions": metadata["mcpServerInstructions"],
+    }
+
+
+def _chunk_facts(corpus: Any, path: str) -> list[dict[str, Any]]:
+    name, _, heading = path.partition("#")
+    chunks, _, _ = corpus.read(path, 0) if heading else (corpus.chunks_of(name), 0, 0)
+    if not chunks:
+        raise InvalidInput(f"The index has no file {name}.")
+    return [
+        {
+            "chunk_id": stored.chunk.id,
+            "heading": stored.chunk.heading,
+            "breadcrumb": " > ".join(stored.chunk.breadcrumb),
+            "level": stored.chunk.level,
+            "characters": len(stored.chunk.text),
+            "metadata": dict(stored.chunk.facets),
+            "plain": stored.chunk.plain,
+        }
+        for stored in chunks
+    ]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{key}: {_shown(item)}" for key, item in value.items()) or "-"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "-"
+    return "-" if value is None else str(value).replace("\n", "\n" + " " * 14)
+
+
+def _chosen(folder: Path | None, docs_dir: Path | None) -> Path:
     source = folder or docs_dir
     if source is None:
         raise InvalidInput("Say which folder: bedstone docs build DIR")
+    return source
+
+
+def _build(source: Path, options: dict[str, Any]) -> Path:
+    from bedstone.app import build_embedder, docs_index_folder
+    from bedstone.library.docs_builder import BuildOptions, DocsBuilder
+
     settings = configuration(options).settings
-    target = out or settings.data_folder / "docs" / source.resolve().name
+    target: Path = options["out"] or docs_index_folder(settings, source)
     described = {"search_docs": options["tool_description_search"], "get_doc": options["tool_description_get_doc"]}
     build_options = BuildOptions(
-        description=options["description"] or DEFAULT_DESCRIPTION,
+        description=options["description"],
         instructions=options["instructions"],
         tool_descriptions={name: text for name, text in described.items() if text},
         fresh=options["rebuild_cache"],
     )
-    embedder = build_embedder(options["embedding_provider"])
-    report = DocsBuilder(source, target, embedder, build_options, _Bar()).build()
+    report = DocsBuilder(source, target, build_embedder(settings), build_options, _Bar()).build()
     for warning in report.warnings:
         click.echo(f"Warning: {warning}", err=True)
     click.echo(
         f"{report.files} files, {report.chunks} chunks in {target}: {report.changed} files read anew, "
         f"{report.removed} removed, {len(report.warnings)} warnings."
     )
+    return target
 
 
 class _Bar:
@@ -71,7 +221,7 @@ class _Bar:
             if now >= self._next or done >= total:
                 self._next = now + 0.1
                 width = 30 * done // max(total, 1)
-                bar = f"{step:15} [{'#' * width:30}] {done}/{total}"
+                bar = f"{step:16} [{'#' * width:30}] {done}/{total}"
                 click.echo(f"\r{bar}" + ("\n" if done >= total else ""), nl=False, err=True)
         elif step != self._step:
             click.echo(f"{step} ...", err=True)

@@ -22,9 +22,10 @@ def beir(folder: Path, mode: Mode, json_file: Path | None) -> None:
     """Evaluate a labelled set in BEIR layout: corpus.jsonl, queries.jsonl, qrels/test.tsv."""
     from bedstone.app import build_embedder
     from bedstone.library.beir import LabelledSet, build_engine, evaluate
+    from bedstone.settings import load_settings
 
     labelled = LabelledSet.read(folder)
-    embedder = None if mode == "words" else build_embedder()
+    embedder = None if mode == "words" else build_embedder(load_settings().settings)
     with click.progressbar(length=len(labelled.documents), label="Embedding", file=sys.stderr) as bar:
         engine = build_engine(labelled, embedder, bar.update)
     figures = {name: round(value, 4) for name, value in evaluate(labelled, engine, mode).items()}

@@ -14,6 +14,12 @@ CONTENT_FLAGS = {
     "--toolsets": "toolsets",
     "--data-dir": "data_dir",
     "--docs-index": "docs.index",
+    "--docs-dir": "docs.dir",
+    "--watch": "docs.watch",
+    "--tool-prefix": "docs.tool_prefix",
+    "--phrase-slop": "docs.phrase_slop",
+    "--proximity-weight": "docs.proximity_weight",
+    "--vector-weight": "docs.vector_weight",
     "--kb-file": "kb.file_path",
     "--read-only": "read_only",
     "--log-level": "log.level",
@@ -26,6 +32,19 @@ SERVER_FLAGS = {
     "--token-file": "mcp.token_file",
     "--name": "name",
 }
+
+EMBEDDING_FLAGS = {
+    "--embedding-provider": "embedding.provider",
+    "--embedding-model": "embedding.model",
+    "--embedding-dimensions": "embedding.dimensions",
+    "--embedding-api-key": "embedding.api_key",
+    "--embedding-base-url": "embedding.base_url",
+    "--embedding-batch-size": "embedding.batch_size",
+    "--embedding-concurrency": "embedding.concurrency",
+    "--embedding-max-retries": "embedding.max_retries",
+    "--cache-dir": "embedding.cache_dir",
+}
+ALIASES = {"--docs-index": "--index-dir"}  # what the contract's first implementation calls it
 
 
 def settings_options(flags: dict[str, str]) -> Callable[[Command], Command]:
@@ -41,8 +60,8 @@ def settings_options(flags: dict[str, str]) -> Callable[[Command], Command]:
 
 def configuration(options: dict[str, Any]) -> Configuration:
     """The settings in force, given a command's options."""
-    keys = {_parameter(key): key for key in (SERVER_FLAGS | CONTENT_FLAGS).values()}
-    flags = {keys[name]: value for name, value in options.items() if name in keys and value is not None}
+    keys = {_parameter(key): key for key in (SERVER_FLAGS | CONTENT_FLAGS | EMBEDDING_FLAGS).values()}
+    flags = {keys[name]: value for name, value in options.items() if name in keys and value not in (None, ())}
     return load_settings(flags, config=options.get("config"))
 
 
@@ -52,29 +71,36 @@ def given_arguments(options: dict[str, Any]) -> list[str]:
     arguments = ["--config", str(config.absolute())] if config else []
     for flag, key in CONTENT_FLAGS.items():
         value = options.get(_parameter(key))
-        if isinstance(value, bool):
-            arguments += [flag] if value else []
-        elif value is not None:
-            arguments += [flag, str(value.expanduser().absolute() if isinstance(value, Path) else value)]
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, bool):
+                arguments += [flag] if item else []
+            elif item is not None:
+                arguments += [flag, str(item.expanduser().absolute() if isinstance(item, Path) else item)]
     return arguments
 
 
 def _option(flag: str, key: str) -> Callable[[Command], Command]:
     info = dict(setting_fields())[key]
-    default = (
-        f" [default: {info.default}]" if isinstance(info.default, str | int) and info.annotation is not bool else ""
-    )
-    help_text = f"{info.description}.{default}"
+    shown = isinstance(info.default, str | int | float) and info.annotation is not bool
+    help_text = f"{info.description}.{f' [default: {info.default}]' if shown else ''}"
+    names = [name for name in (flag, ALIASES.get(flag)) if name]
     if info.annotation is bool:
-        return click.option(flag, _parameter(key), is_flag=True, default=None, help=help_text)
-    kind: click.ParamType[Any] = click.STRING
-    if get_origin(info.annotation) is Literal:
-        kind = click.Choice(get_args(info.annotation))
-    elif info.annotation is int:
-        kind = click.INT
-    elif info.annotation == (Path | None):
-        kind = click.Path(path_type=Path)
-    return click.option(flag, _parameter(key), type=kind, default=None, help=help_text)
+        return click.option(*names, _parameter(key), is_flag=True, default=None, help=help_text)
+    kind, several = _click_type(info.annotation)
+    default = () if several else None
+    return click.option(*names, _parameter(key), type=kind, multiple=several, default=default, help=help_text)
+
+
+def _click_type(annotation: Any) -> tuple["click.ParamType[Any]", bool]:
+    """How a value is read, and whether the option may be given more than once."""
+    if get_origin(annotation) is Literal:
+        return click.Choice(get_args(annotation)), False
+    for option in get_args(annotation) or (annotation,):
+        if option is Path:
+            return click.Path(path_type=Path), annotation == list[Path]
+        if option in (int, float):
+            return (click.INT if option is int else click.FLOAT), False
+    return click.STRING, False
 
 
 def _parameter(key: str) -> str:

@@ -1,4 +1,4 @@
-"""Markdown to chunks by heading, with ids that stay the same as long as the headings do."""
+"""Blocks to chunks by heading, with ids that stay the same as long as the headings do."""
 
 import re
 from collections import Counter
@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Literal
 
 from bedstone.documents import Chunk
-from bedstone.ingest.markdown import Block, blocks
+from bedstone.ingest.markdown import Block
 from bedstone.ingest.slugs import slug
 
 ChunkBy = Literal["h1", "h2", "h3", "file"]
@@ -47,11 +47,11 @@ class Part:
 class Cutter:
     """Cuts one document."""
 
-    def __init__(self, path: str, source: str, strategy: Strategy) -> None:
+    def __init__(self, path: str, source: str, blocks: Sequence[Block], strategy: Strategy) -> None:
         self._path = path
         self._data = source.encode()
         self._strategy = strategy
-        self._blocks = blocks(source)
+        self._blocks = blocks
         self._headings = _headings(self._blocks)
 
     @property
@@ -163,14 +163,14 @@ def _pieces(line: bytes, limit: int) -> Iterator[bytes]:
     yield line
 
 
-def chunk_markdown(
-    path: str, source: str, strategy: Strategy, *, title: str, facets: dict[str, str]
+def chunk_blocks(
+    path: str, source: str, blocks: Sequence[Block], strategy: Strategy, *, title: str, facets: dict[str, str]
 ) -> tuple[str, list[Chunk]]:
     """The title and the chunks of a document whose front matter is gone.
 
     Without a title the first top heading is one; a part without headings goes by it.
     """
-    cutter = Cutter(path, source, strategy)
+    cutter = Cutter(path, source, blocks, strategy)
     title = title or cutter.first_heading
     chunks = []
     for part in cutter.parts():

@@ -1,20 +1,25 @@
 """A folder of documents: which files there are, and each as a document with its chunks."""
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 
 from bedstone.documents import Chunk, Document
 from bedstone.errors import InvalidInput
-from bedstone.ingest.chunking import Strategy, chunk_markdown
-from bedstone.ingest.front_matter import split_front_matter
+from bedstone.ingest.chunking import Strategy, chunk_blocks
+from bedstone.ingest.front_matter import FrontMatter, split_front_matter
 from bedstone.ingest.manifest import InvalidManifest, Manifests
+from bedstone.ingest.markdown import Block, markdown_blocks
+from bedstone.ingest.prompt_templates import TEMPLATE_SUFFIXES
 
-SUFFIXES = (".md", ".mdx")
-TEMPLATES = (".template.md", ".template.yaml")
-FORMAT = "1"  # of chunking: another one means that every file is cut again
+MARKDOWN, REST, TEXT, HTML = (".md", ".mdx"), (".rst",), (".txt",), (".html", ".htm")
+SUFFIXES = (*MARKDOWN, *REST, *TEXT, *HTML)
+LARGEST_HTML = 20_000_000  # 60 MB of HTML took 12 s and 1.5 GB
+FORMAT = "2"  # of chunking: another one means that every file is cut again
+SETTLED_SECONDS = 2  # a file younger than this may change again without a new time stamp
 
 
 class UnreadableFile(InvalidInput):
@@ -33,12 +38,18 @@ class SourceFile:
     facets: dict[str, str]
     title: str
     digest: str
+    signature: str
+    blocks: Callable[[str], list[Block]]
+    front: FrontMatter
 
     def document(self) -> tuple[Document, list[Chunk]]:
         """Cut it."""
         path = str(self.path)
-        title, chunks = chunk_markdown(path, self.text, self.strategy, title=self.title, facets=self.facets)
-        return Document(path, title, self.digest), chunks
+        title, chunks = chunk_blocks(
+            path, self.text, self.blocks(self.text), self.strategy, title=self.title, facets=self.facets
+        )
+        labels = {f"facet:{key}": value for key, value in self.facets.items()}
+        return Document(path, title, self.digest, {"signature": self.signature, **labels}), chunks
 
 
 class DocumentsFolder:
@@ -47,37 +58,52 @@ class DocumentsFolder:
     def __init__(self, root: Path) -> None:
         if not root.is_dir():
             raise InvalidInput(f"There is no folder {root}")
-        self._root = root
+        self.root = root
         self.manifests = Manifests(root)
 
     def paths(self) -> list[PurePosixPath]:
         """Every document, in the order of their paths; links are followed, loops are not."""
-        return sorted(self._walk(self._root, PurePosixPath(), frozenset()))
+        return [path for path in self._everything() if path.name.endswith(SUFFIXES) and not _is_template(path)]
+
+    def template_paths(self) -> list[PurePosixPath]:
+        """Every prompt template."""
+        return [path for path in self._everything() if _is_template(path)]
+
+    def signature(self, path: PurePosixPath) -> str:
+        """What a file's chunks depend on, as far as one can tell without reading it; empty if one cannot."""
+        try:
+            status = (self.root / path).stat()
+            strategy, facets = self._planned(path)
+        except (OSError, InvalidManifest):
+            return ""
+        if time.time() - status.st_mtime < SETTLED_SECONDS:
+            return ""
+        parts = (FORMAT, strategy, sorted(facets.items()), status.st_size, status.st_mtime_ns)
+        return blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
     def read(self, path: PurePosixPath) -> SourceFile:
         """Read one file and work out how it is to be cut."""
+        signature = self.signature(path)
         try:
-            data = (self._root / path).read_bytes()
-            source = data.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise UnreadableFile(f"{path}: not a text in UTF-8 (byte {error.start})") from None
+            data = (self.root / path).read_bytes()
         except OSError as error:
             raise UnreadableFile(f"{path}: {error.strerror}") from None
-        if "\0" in source:
-            raise UnreadableFile(f"{path}: not a text, but binary data")
-        return self._plan(path, source)
-
-    def _plan(self, path: PurePosixPath, source: str) -> SourceFile:
-        manifest = self.manifests.nearest(path)
-        strategy, facets = manifest.plan(path) if manifest else (Strategy(), {})
+        front, blocks = _parsed(path, data)
+        strategy, facets = self._planned(path)
         try:
-            front = split_front_matter(source)
             strategy, facets = front.apply(strategy, facets)
         except InvalidManifest as error:
             raise InvalidManifest(f"{path}: {error.message}") from None
-        depends_on = f"{FORMAT}\n{strategy}\n{sorted(facets.items())}\n{source}"
-        digest = blake2b(depends_on.encode(), digest_size=16).hexdigest()
-        return SourceFile(path, front.body, strategy, facets, front.title, digest)
+        depends_on = f"{FORMAT}\n{strategy}\n{sorted(facets.items())}\n".encode() + data
+        digest = blake2b(depends_on, digest_size=16).hexdigest()
+        return SourceFile(path, front.body, strategy, facets, front.title, digest, signature, blocks, front)
+
+    def _planned(self, path: PurePosixPath) -> tuple[Strategy, dict[str, str]]:
+        manifest = self.manifests.nearest(path)
+        return manifest.plan(path) if manifest else (Strategy(), {})
+
+    def _everything(self) -> list[PurePosixPath]:
+        return sorted(self._walk(self.root, PurePosixPath(), frozenset()))
 
     def _walk(self, folder: Path, inside: PurePosixPath, above: frozenset[str]) -> Iterator[PurePosixPath]:
         real = os.path.realpath(folder)
@@ -90,8 +116,47 @@ class DocumentsFolder:
         for entry in entries:
             if entry.name.startswith("."):
                 continue
-            path = inside / entry.name
             if entry.is_dir():
-                yield from self._walk(folder / entry.name, path, above | {real})
-            elif entry.name.endswith(SUFFIXES) and not entry.name.endswith(TEMPLATES):
-                yield path
+                yield from self._walk(folder / entry.name, inside / entry.name, above | {real})
+            elif entry.name.endswith((*SUFFIXES, *TEMPLATE_SUFFIXES)):
+                yield inside / entry.name
+
+
+def _is_template(path: PurePosixPath) -> bool:
+    return path.name.endswith(TEMPLATE_SUFFIXES)
+
+
+def _parsed(path: PurePosixPath, data: bytes) -> tuple[FrontMatter, Callable[[str], list[Block]]]:
+    """A file without its front matter, and how its blocks are found."""
+    if path.suffix in HTML:
+        return _parsed_html(path, data), markdown_blocks
+    try:
+        source = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnreadableFile(f"{path}: not a text in UTF-8 (byte {error.start})") from None
+    if "\0" in source:
+        raise UnreadableFile(f"{path}: not a text, but binary data")
+    if path.suffix in TEXT:
+        from bedstone.ingest.formats.text import text_blocks  # noqa: PLC0415 - formats are loaded when they occur
+
+        return FrontMatter(source), text_blocks
+    if path.suffix in REST:
+        from bedstone.ingest.formats.rst import rst_to_markdown  # noqa: PLC0415
+
+        return FrontMatter(rst_to_markdown(source)), markdown_blocks
+    try:
+        return split_front_matter(source), markdown_blocks
+    except InvalidManifest as error:
+        raise InvalidManifest(f"{path}: {error.message}") from None
+
+
+def _parsed_html(path: PurePosixPath, data: bytes) -> FrontMatter:
+    from bedstone.ingest.formats.html import html_to_markdown  # noqa: PLC0415
+
+    if len(data) > LARGEST_HTML:
+        raise UnreadableFile(f"{path}: more than {LARGEST_HTML // 1_000_000} MB of HTML")
+    try:
+        title, body = html_to_markdown(data)
+    except RecursionError:
+        raise UnreadableFile(f"{path}: nested too deeply") from None
+    return FrontMatter(body, title=title)

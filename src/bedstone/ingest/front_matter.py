@@ -12,6 +12,7 @@ from bedstone.ingest.manifest import InvalidManifest, parse_metadata, parse_stra
 
 FENCED = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 HINT = re.compile(r"<!--\s*mcp_chunking_hint:\s*(\{.*?\})\s*-->", re.DOTALL)
+MENTIONED_HINT = re.compile(r"<!--\s*mcp_chunking_hint")
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -27,11 +28,20 @@ class FrontMatter:
 
     def apply(self, strategy: Strategy, metadata: dict[str, str]) -> tuple[Strategy, dict[str, str]]:
         """The weakest first: what the manifests said, a hint in the text, the front matter."""
-        if (hint := HINT.search(self.body)) and (chunk_by := _hinted(hint[1])):
+        if chunk_by := self._hint():
             strategy = replace(strategy, chunk_by=chunk_by)
         if self.chunk_by:
             strategy = parse_strategy({"chunk_by": self.chunk_by})
         return self.strategy or strategy, metadata | self.metadata
+
+    @property
+    def invalid_hint(self) -> bool:
+        """Whether there is a hint in the text that says nothing we know."""
+        return MENTIONED_HINT.search(self.body) is not None and self._hint() is None
+
+    def _hint(self) -> Any:
+        found = HINT.search(self.body)
+        return _hinted(found[1]) if found else None
 
 
 def split_front_matter(source: str) -> FrontMatter:

@@ -67,30 +67,33 @@ class Manifests:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._found: dict[PurePosixPath, Manifest | None] = {}
+        self._found: dict[PurePosixPath, Manifest | InvalidManifest | None] = {}
 
     def nearest(self, path: PurePosixPath) -> Manifest | None:
         """The manifest of a file, if there is one between it and the top of the documents."""
         for folder in path.parents:
             if folder not in self._found:
                 self._found[folder] = self._read(folder)
-            if (manifest := self._found[folder]) is not None:
+            manifest = self._found[folder]
+            if isinstance(manifest, InvalidManifest):
+                raise InvalidManifest(manifest.message)
+            if manifest is not None:
                 return manifest
         return None
 
     @property
     def all(self) -> list[Manifest]:
         """Every manifest that was needed so far, in the order of their folders."""
-        return [manifest for _, manifest in sorted(self._found.items()) if manifest is not None]
+        return [manifest for _, manifest in sorted(self._found.items()) if isinstance(manifest, Manifest)]
 
-    def _read(self, folder: PurePosixPath) -> Manifest | None:
+    def _read(self, folder: PurePosixPath) -> Manifest | InvalidManifest | None:
         file = self._root / folder / NAME
         if not file.is_file():
             return None
         try:
             return parse_manifest(file.read_text(encoding="utf-8"), folder)
         except (InvalidManifest, UnicodeDecodeError) as error:
-            raise InvalidManifest(f"{folder / NAME}: {error}") from None
+            return InvalidManifest(f"{folder / NAME}: {error}")  # said for every file it governs, read once
 
 
 def parse_manifest(text: str, folder: PurePosixPath = TOP) -> Manifest:

@@ -37,7 +37,7 @@ class Block:
     level: int = 0
 
 
-def blocks(source: str) -> list[Block]:
+def markdown_blocks(source: str) -> list[Block]:
     """The top-level blocks of a document in order."""
     found: list[Block] = []
     words: list[str] = []

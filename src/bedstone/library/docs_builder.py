@@ -9,17 +9,21 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from bedstone.documents import Document
 from bedstone.errors import BedstoneError
 from bedstone.ingest.documents_folder import DocumentsFolder, SourceFile
 from bedstone.ingest.manifest import Manifest
-from bedstone.library.docs_index import IndexFolder
+from bedstone.ingest.prompt_templates import read_templates
+from bedstone.library.docs_index import VECTORS, IndexFolder
 from bedstone.search.embedder import Embedder
 from bedstone.search.indexer import embed_missing
+from bedstone.search.indexes.vectors import VectorIndex
 from bedstone.search.indexes.words import WordIndex
 from bedstone.store.engines.sqlite import SqliteStore
 
 BATCH_FILES = 200
 DEFAULT_DESCRIPTION = "Documentation corpus"
+MOST_FACETS, LONGEST_FACET, MOST_VALUES, LONGEST_VALUE = 64, 64, 512, 128
 Progress = Callable[[str, int, int], None]  # step, done, total
 
 
@@ -27,10 +31,11 @@ Progress = Callable[[str, int, int], None]  # step, done, total
 class BuildOptions:
     """What a build is told beyond the two folders."""
 
-    description: str = DEFAULT_DESCRIPTION
+    description: str | None = None
     instructions: str | None = None
     tool_descriptions: dict[str, str] = field(default_factory=dict)
     fresh: bool = False
+    workers: int | None = None  # that embed at a time; as many as the embedder likes
 
 
 @dataclass(frozen=True)
@@ -57,44 +62,45 @@ class DocsBuilder:
         self._options = options
         self._progress = progress
         self._warnings: list[str] = []
-        self._cursor_key = (self._index.metadata or {}).get("cursor_key") or secrets.token_hex(32)
+        self._published = self._index.metadata or {}
+        self._cursor_key = self._published.get("cursor_key") or secrets.token_hex(32)
 
     def build(self) -> BuildReport:
-        """Words first, published; then vectors, published again."""
+        """Words first, published; then vectors, published again; nothing where nothing changed."""
         fresh = self._options.fresh or self._speaks_another_language()
         with self._index.building(fresh=fresh) as work:
             store = SqliteStore(work / "store.sqlite")
+            before = store.last_change()
             changed, removed = self._update(store)
-            self._index_words(work, store)
-            waiting = bool(self._embedder and store.unembedded(limit=1))
-            if waiting and self._embedder:
+            words_changed = self._index_words(work, store)
+            if self._embedder is not None and store.unembedded(limit=1):
                 store.seal()
                 self._index.publish(work, self._metadata(store), last=False)
-                total = store.counts().chunks
-                done = 0
-
-                def advance(count: int) -> None:
-                    nonlocal done
-                    done += count
-                    self._progress("Embedding", done, total)
-
-                embed_missing(store, self._embedder, advance)
+                self._embed(store, self._embedder)
                 self._index_words(work, store)
+                self._index_vectors(work, store, self._embedder)
             store.seal()
-            metadata, counts = self._metadata(store), store.counts()
+            metadata, counts, after = self._metadata(store), store.counts(), store.last_change()
             store.close()
-            self._index.publish(work, metadata, last=True)
+            if before == after and not words_changed and self._is_published(metadata):
+                self._index.discard(work)
+            else:
+                self._index.publish(work, metadata, last=True)
         warnings = list(dict.fromkeys(self._warnings))  # a manifest is wrong for every file it governs
         return BuildReport(counts.documents, counts.chunks, changed, removed, warnings)
 
     def _speaks_another_language(self) -> bool:
         """Vectors of two models cannot stand in one index."""
-        before = (self._index.metadata or {}).get("embedding")
-        now = _embedding(self._embedder)
+        before, now = self._published.get("embedding"), _embedding(self._embedder)
         return before is not None and now is not None and before != now
 
+    def _is_published(self, metadata: dict[str, Any]) -> bool:
+        """Whether readers have all this already; when it was indexed does not count."""
+        old = {key: self._published.get(key) for key in metadata}
+        return {**old, "stats": None} == {**metadata, "stats": None}
+
     def _update(self, store: SqliteStore) -> tuple[int, int]:
-        known = store.digests()
+        known = {document.id: document for document in _all_documents(store)}
         paths = self._folder.paths()
         files = self._changed_files(paths, known)
         changed = 0
@@ -105,29 +111,57 @@ class DocsBuilder:
         store.delete(gone)
         return changed, len(gone)
 
-    def _changed_files(self, paths: Sequence[PurePosixPath], known: dict[str, str]) -> Iterator[SourceFile]:
+    def _changed_files(self, paths: Sequence[PurePosixPath], known: dict[str, Document]) -> Iterator[SourceFile]:
         for number, path in enumerate(paths, start=1):
             self._progress("Reading", number, len(paths))
+            old = known.get(str(path))
+            if old and old.metadata.get("signature") and old.metadata["signature"] == self._folder.signature(path):
+                continue
             try:
                 file = self._folder.read(path)
             except BedstoneError as error:
                 self._warnings.append(error.message)
                 continue
-            if known.get(str(path)) != file.digest:
+            if old is None or old.digest != file.digest:
                 yield file
 
-    def _index_words(self, work: Path, store: SqliteStore) -> None:
+    def _index_words(self, work: Path, store: SqliteStore) -> bool:
         words = WordIndex(work / "words")
         last = store.last_change()
         total = last.seq if last else 0
-        words.catch_up(store, lambda seq: self._progress("Indexing words", seq, total))
+        behind = words.applied[0] != total
+        if behind:
+            words.catch_up(store, lambda seq: self._progress("Indexing words", seq, total))
         words.finish()
+        return behind
+
+    def _embed(self, store: SqliteStore, embedder: Embedder) -> None:
+        total, done = store.counts().chunks, 0
+
+        def advance(count: int) -> None:
+            nonlocal done
+            done += count
+            self._progress("Embedding", done, total)
+
+        embed_missing(store, embedder, advance, workers=self._options.workers)
+
+    def _index_vectors(self, work: Path, store: SqliteStore, embedder: Embedder) -> None:
+        total = store.counts().passages
+        vectors = VectorIndex(store, embedder.dimensions, embedder.reach, work / VECTORS)
+        vectors.catch_up(lambda done: self._progress("Indexing vectors", done, total))
+        vectors.save()
 
     def _metadata(self, store: SqliteStore) -> dict[str, Any]:
         counts = store.counts()
+        manifests = self._folder.manifests.all
+        taxonomy = _taxonomy(store, manifests)
+        self._warnings += _taxonomy_problems(taxonomy, manifests)
+        templates, problems = read_templates(self._folder.root, self._folder.template_paths())
+        self._warnings += problems
         return {
-            "corpus_description": self._options.description,
-            "taxonomy": _taxonomy(store, self._folder.manifests.all),
+            "corpus_description": self._options.description
+            or self._published.get("corpus_description", DEFAULT_DESCRIPTION),
+            "taxonomy": taxonomy,
             "stats": {
                 "total_chunks": counts.chunks,
                 "total_files": counts.documents,
@@ -135,11 +169,36 @@ class DocsBuilder:
                 "source_commit": _commit(self._docs),
             },
             "embedding": _embedding(self._embedder) if counts.passages else None,
-            "tool_descriptions": self._options.tool_descriptions,
+            "files": {document.id: {"title": document.title} for document in _all_documents(store)},
+            "prompts": [template.to_json() for template in templates],
+            "tool_descriptions": self._options.tool_descriptions or self._published.get("tool_descriptions", {}),
             "mcpServerInstructions": self._options.instructions
-            or next((item.instructions for item in self._folder.manifests.all if item.instructions), None),
+            or next((item.instructions for item in manifests if item.instructions), None),
             "cursor_key": self._cursor_key,
         }
+
+
+def _all_documents(store: SqliteStore) -> list[Document]:
+    return store.documents(limit=2**31)
+
+
+def _taxonomy_problems(taxonomy: dict[str, Any], manifests: Sequence[Manifest]) -> Iterator[str]:
+    """Facets nobody has, and more of them than clients can take; the surplus is left out."""
+    for key in sorted({key for manifest in manifests for key in manifest.taxonomy} - taxonomy.keys()):
+        yield f"taxonomy.{key}: configured in a manifest, but no file has it"
+    for key in list(taxonomy)[MOST_FACETS:]:
+        yield f"taxonomy.{key}: left out, there are more than {MOST_FACETS} facets"
+        del taxonomy[key]
+    for key, entry in list(taxonomy.items()):
+        if len(key) > LONGEST_FACET:
+            yield f"taxonomy.{key}: left out, its name has more than {LONGEST_FACET} characters"
+            del taxonomy[key]
+        elif len(entry["values"]) > MOST_VALUES or max(map(len, entry["values"])) > LONGEST_VALUE:
+            yield (
+                f"taxonomy.{key}: not offered as a filter, it has more than {MOST_VALUES} values "
+                f"or values of more than {LONGEST_VALUE} characters"
+            )
+            del taxonomy[key]
 
 
 def _taxonomy(store: SqliteStore, manifests: Sequence[Manifest]) -> dict[str, Any]:
@@ -160,7 +219,12 @@ def _taxonomy(store: SqliteStore, manifests: Sequence[Manifest]) -> dict[str, An
 def _embedding(embedder: Embedder | None) -> dict[str, Any] | None:
     if embedder is None:
         return None
-    return {"model": embedder.name, "fingerprint": embedder.fingerprint, "dimensions": embedder.dimensions}
+    return {
+        "provider": embedder.provider,
+        "model": embedder.name,
+        "dimensions": embedder.dimensions,
+        "fingerprint": embedder.fingerprint,
+    }
 
 
 def _commit(folder: Path) -> str | None:

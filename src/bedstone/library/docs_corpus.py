@@ -1,31 +1,39 @@
-"""A docs corpus as agents use it: search with facets and pages, read chunks with their neighbours."""
+"""One docs corpus as agents use it: search with facets, read chunks with their neighbours."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 from math import log
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
 
-from bedstone.documents import StoredChunk
+from bedstone.documents import Document, StoredChunk
 from bedstone.errors import NotFound
-from bedstone.library.docs_index import IndexFolder
-from bedstone.search.cursor import make_cursor, read_cursor
-from bedstone.search.embedder import Embedder
+from bedstone.library.docs_index import VECTORS, IndexFolder
 from bedstone.search.engine import SearchEngine
+from bedstone.search.index import Weights
 from bedstone.search.indexes.hybrid import HybridIndex
-from bedstone.search.indexes.vectors import VectorIndex
 from bedstone.search.indexes.words import WordIndex
 from bedstone.search.matching import Matcher
 from bedstone.search.query import AllOf, AnyOf, Filter, Found, Hit, Is, Without
 from bedstone.search.relevance import coverage, falling, relevance
 from bedstone.search.snippets import Snippet, snippet
+from bedstone.search.terms import WORD, terms
 from bedstone.store.engines.sqlite import SqliteStore
+
+if TYPE_CHECKING:  # whoever searches by words alone never loads numpy
+    from bedstone.search.embedder import Embedder
 
 PART = re.compile(r"[-_]part-[0-9-]+$")
 SCOPES = ("sdk-specific", "global-guide")
 COLLAPSE_FACTOR = 4  # siblings that may stand between two hits worth showing
+NEAREST = 5  # ids to offer when one is unknown
+MOST_COMPARED = 5_000  # names to compare a misspelt one with
+HINT_DEPTH = 50
+
+EmbedderFor = Callable[[Mapping[str, Any]], "Embedder | None"]
 
 
 class ChunkNotFound(NotFound):
@@ -51,41 +59,35 @@ class Hint:
     suggested_filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class DocPage:
-    """A page of results."""
-
-    hits: Sequence[DocHit]
-    next_cursor: str | None
-    hint: Hint | None
-
-
 class DocsCorpus:
-    """An open index; reading it changes nothing on disk."""
+    """An open index; reading it changes nothing on disk.
 
-    def __init__(self, index: Path, embedder: Embedder | None = None) -> None:
-        folder = IndexFolder(index)
-        metadata = folder.metadata
-        if metadata is None:
-            raise NotFound(f"There is no docs index in {index}. Make one with: bedstone docs build DIR --out {index}")
+    `embedder_for` is asked for the model that made the index's vectors, if there are any.
+    """
+
+    def __init__(self, index: Path, embedder_for: EmbedderFor | None = None, *, weights: Weights | None = None) -> None:
+        metadata = IndexFolder(index).existing_metadata
         generation = index / metadata["index"]["generation"]
         self.metadata = metadata
         self._store = SqliteStore(generation / "store.sqlite", read_only=True)
         self._words = WordIndex(generation / "words", read_only=True)
-        known = metadata["embedding"]
-        usable = embedder is not None and known is not None and known["fingerprint"] == embedder.fingerprint
-        self._embedder = embedder if usable else None
+        self._embedder = _matching_embedder(metadata["embedding"], embedder_for)
         vectors = None
         if self._embedder is not None:
+            from bedstone.search.indexes.vectors import VectorIndex  # noqa: PLC0415 - loads numpy
+
             vectors = VectorIndex(
-                self._store,
-                self._embedder.dimensions,
-                self._embedder.reach,
-                generation / "vectors.usearch",
-                read_only=True,
+                self._store, self._embedder.dimensions, self._embedder.reach, generation / VECTORS, read_only=True
             )
             vectors.catch_up()
-        self._engine = SearchEngine(HybridIndex(self._store, self._words, vectors), self._embedder)
+        self._index = HybridIndex(self._store, self._words, vectors)
+        self._engine = SearchEngine(self._index, self._embedder, weights)
+
+    @cached_property
+    def state(self) -> str:
+        """Changes whenever the content does; the same for every copy of the index."""
+        last = self._store.last_change()
+        return f"{last.seq:x}-{last.stamp:x}" if last else "empty"
 
     @property
     def taxonomy(self) -> Mapping[str, Mapping[str, Any]]:
@@ -93,26 +95,56 @@ class DocsCorpus:
         taxonomy: Mapping[str, Mapping[str, Any]] = self.metadata["taxonomy"]
         return taxonomy
 
-    def search(self, query: str, filters: Mapping[str, str], limit: int, cursor: str | None = None) -> DocPage:
-        """A page of the best chunks; a hint when there is none."""
-        key = self.metadata["cursor_key"]
-        offset = read_cursor(cursor, key, query, filters) if cursor else 0
+    def search(self, query: str, filters: Mapping[str, str], offset: int, limit: int) -> tuple[list[DocHit], bool]:
+        """The hits of a page, and whether there are more."""
         found, ranked = self._ranked(query, filters, offset + limit + 1)
-        page = ranked[offset : offset + limit]
-        return DocPage(
-            hits=self._shown(query, found, page),
-            next_cursor=make_cursor(key, offset + limit, query, filters) if len(ranked) > offset + limit else None,
-            hint=None if page or offset else self._hint(query, filters),
-        )
+        return self._shown(query, found, ranked[offset : offset + limit]), len(ranked) > offset + limit
+
+    def hint(self, query: str, filters: Mapping[str, str]) -> Hint:
+        """What to try when a search found nothing: other values of its filters, words spelt otherwise."""
+        spelling = self._spelling(query)
+        if not filters or not self._ranked(query, {}, 1)[1]:
+            return Hint(f"0 results found. No matches were found for this query in the indexed corpus.{spelling}")
+        said = ", ".join(f"{key}='{value}'" for key, value in filters.items())
+        suggestions = {}
+        for key, value in filters.items():
+            others = {name: kept for name, kept in filters.items() if name != key}
+            if values := sorted(self._values(query, others, key) - {value}):
+                suggestions[key] = values
+        return Hint(f"0 results found for query '{query}' with filters {said}.{spelling}", suggestions)
 
     def read(self, chunk_id: str, context: int = 0) -> tuple[list[StoredChunk], int, int]:
         """A chunk with its neighbours in the file: the chunks, the target's place among them, the file's total."""
         target = self._store.chunk(chunk_id)
         if target is None:
-            raise ChunkNotFound(f"Chunk ID '{chunk_id}' not found. Use search_docs to discover valid chunk IDs.")
+            raise ChunkNotFound(chunk_id)
         chunks = self._store.chunks_of(target.document)
         first = max(0, target.position - context)
         return chunks[first : target.position + context + 1], target.position - first, len(chunks)
+
+    def nearest_ids(self, chunk_id: str) -> list[str]:
+        """Ids somebody may have meant: those of the file, the most similar first, or of a file of like name."""
+        path, _, heading = chunk_id.partition("#")
+        ids = [stored.chunk.id for stored in self._store.chunks_of(path)]
+        if ids:
+            return get_close_matches(chunk_id, ids, NEAREST, 0.6) or ids[:NEAREST] if heading else ids
+        names = list(self.metadata["files"])
+        same = [name for name in names if PurePosixPath(name).name == PurePosixPath(path).name]
+        near = same or get_close_matches(path, names[:MOST_COMPARED], NEAREST, 0.7)
+        return [stored.chunk.id for name in near[:NEAREST] for stored in self._store.chunks_of(name)[:1]]
+
+    def chunks_of(self, path: str) -> list[StoredChunk]:
+        """A file's chunks in order."""
+        return self._store.chunks_of(path)
+
+    def documents(self) -> list[Document]:
+        """Every file, in the order of their paths."""
+        return self._store.documents(limit=2**31)
+
+    def text(self, path: str) -> str | None:
+        """A whole file as it was indexed."""
+        chunks = self._store.chunks_of(path)
+        return "\n\n".join(stored.chunk.text for stored in chunks) if chunks else None
 
     def close(self) -> None:
         """Let go of the files."""
@@ -158,7 +190,7 @@ class DocsCorpus:
 
     def _shown(self, query: str, found: Found, page: Sequence[Hit]) -> list[DocHit]:
         matcher = Matcher(query)
-        weights = {term: log(1 + self._total / (1 + self._words.frequency(term))) for term in matcher.terms}
+        weights = {term: log(1 + self._total / (1 + self._index.frequency(term))) for term in matcher.terms}
         chunks = self._store.chunks([hit.rowid for hit in page])
         shown, scores = [], []
         for hit in page:
@@ -175,17 +207,35 @@ class DocsCorpus:
     def _total(self) -> int:
         return self._store.counts().chunks
 
-    def _hint(self, query: str, filters: Mapping[str, str]) -> Hint:
-        if not filters or not self._engine.search(query, limit=1).hits:
-            return Hint("0 results found. No matches were found for this query in the indexed corpus.")
-        said = ", ".join(f"{key}='{value}'" for key, value in filters.items())
-        suggestions = {}
-        for key, value in filters.items():
-            others = {name: kept for name, kept in filters.items() if name != key}
-            counts = self._words.facet_counts(query, self._condition(others)).get(key, {})
-            if values := sorted(name for name in counts if name != value):
-                suggestions[key] = values
-        return Hint(f"0 results found for query '{query}' with filters {said}.", suggestions)
+    def _values(self, query: str, filters: Mapping[str, str], key: str) -> set[str]:
+        """The values of a facet under which a query finds something."""
+        if counts := self._index.facet_counts(query, self._condition(filters)).get(key):
+            return set(counts)
+        near = self._ranked(query, filters, HINT_DEPTH)[1]
+        chunks = self._store.chunks([hit.rowid for hit in near], texts=False)
+        return {stored.chunk.facets[key] for stored in chunks.values() if key in stored.chunk.facets}
+
+    def _spelling(self, query: str) -> str:
+        """A sentence about words nobody uses that look like others."""
+        unknown = [word for word in WORD.findall(query) if not any(map(self._index.frequency, terms(word)))]
+        similar = dict.fromkeys(self._written(term) for word in unknown for term in self._index.similar_words(word))
+        return f" Did you mean: {', '.join(similar)}?" if similar else ""
+
+    def _written(self, term: str) -> str:
+        """A term as a text has it: the index knows words without their endings."""
+        for hit in self._engine.search(term, limit=1, mode="words").hits:
+            plain = self._store.chunks([hit.rowid])[hit.rowid].chunk.plain
+            for start, end, _ in Matcher(term).find(plain):
+                return plain[start:end].lower()
+        return term
+
+
+def _matching_embedder(known: Mapping[str, Any] | None, embedder_for: EmbedderFor | None) -> "Embedder | None":
+    """The model that made the vectors; another one would compare what cannot be compared."""
+    if known is None or embedder_for is None:
+        return None
+    embedder = embedder_for(known)
+    return embedder if embedder is not None and embedder.fingerprint == known["fingerprint"] else None
 
 
 def _family(stored: StoredChunk, facets: Sequence[str]) -> tuple[Any, ...]:

@@ -1,22 +1,27 @@
 """The index folder of a docs corpus: published whole, opened without writing to it.
 
 metadata.json      what the corpus is, and which generation holds it; replaced atomically
-generation-7/      store.sqlite and words/: one complete state
+generation-7/      store.sqlite, words/ and, with many vectors, vectors.usearch: one complete state
 building/          a build on its way; picked up again if it was interrupted
 """
 
 import fcntl
 import json
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bedstone.errors import InvalidInput, Unavailable
+from bedstone.errors import InvalidInput, NotFound, Unavailable
 
 METADATA_VERSION = "1.1.0"
 BUILDING = "building"
+VECTORS = "vectors.usearch"
+CORPUS = "corpus"  # the facet that chooses among several
+READABLE_FILE, READABLE_FOLDER = 0o644, 0o755
+CHANGING = {".sqlite", ".sqlite-wal", ".sqlite-shm", "meta.json", ".managed.json", "version.json", ".lock"}
 
 
 class IndexFolder:
@@ -41,6 +46,15 @@ class IndexFolder:
         return data
 
     @property
+    def existing_metadata(self) -> dict[str, Any]:
+        """What the last build wrote; an error where there was none."""
+        if (metadata := self.metadata) is None:
+            raise NotFound(
+                f"There is no docs index in {self.path}. Make one with: bedstone docs build DIR --out {self.path}"
+            )
+        return metadata
+
+    @property
     def generation(self) -> Path | None:
         """The folder of the published state."""
         metadata = self.metadata
@@ -62,6 +76,10 @@ class IndexFolder:
                 self._prepare(work, None if fresh else self.generation)
             yield work
 
+    def discard(self, work: Path) -> None:
+        """Leave everything as it is published."""
+        shutil.rmtree(work, ignore_errors=True)
+
     def publish(self, work: Path, metadata: dict[str, Any], *, last: bool) -> None:
         """Make the state in `work` the published one; the last time the folder itself becomes it."""
         number = self._next_number()
@@ -71,8 +89,10 @@ class IndexFolder:
         else:
             draft = self.path / f"{target.name}.tmp"
             shutil.rmtree(draft, ignore_errors=True)
-            shutil.copytree(work, draft)
+            _copy(work, draft)
             draft.rename(target)
+        for path in target.rglob("*"):
+            path.chmod(READABLE_FOLDER if path.is_dir() else READABLE_FILE)  # tantivy lets only the builder read
         data = {"metadata_version": METADATA_VERSION, **metadata, "index": {"generation": target.name}}
         draft_file = self.path / "metadata.json.tmp"
         draft_file.write_text(json.dumps(data, indent=1, ensure_ascii=False), encoding="utf-8")
@@ -83,7 +103,7 @@ class IndexFolder:
         draft = self.path / f"{BUILDING}.tmp"
         shutil.rmtree(draft, ignore_errors=True)
         if source is not None and source.is_dir():
-            shutil.copytree(source, draft)
+            _copy(source, draft)
         else:
             draft.mkdir()
         draft.rename(work)  # a copy that was interrupted is never taken for a whole one
@@ -99,3 +119,33 @@ class IndexFolder:
         for path in (*self._generations(), *self.path.glob("*.tmp")):
             if path != keep and path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
+
+
+def united_taxonomy(corpora: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The facets of corpora, given their metadata; with more than one, also which corpus."""
+    if len(corpora) == 1:
+        (metadata,) = corpora.values()
+        return dict(metadata["taxonomy"])
+    united: dict[str, dict[str, Any]] = {
+        CORPUS: {"description": f"Filter results by {CORPUS}.", "values": sorted(corpora)}
+    }
+    for metadata in corpora.values():
+        for key, entry in metadata["taxonomy"].items():
+            known = united.setdefault(key, {"description": entry["description"], "values": []})
+            known["values"] = sorted({*known["values"], *entry["values"]})
+    return united
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a state; files that are written once and never changed are shared."""
+    shutil.copytree(source, target, copy_function=_share)
+
+
+def _share(source: str, target: str) -> str:
+    if Path(source).suffix in CHANGING or Path(source).name in CHANGING:
+        return str(shutil.copy2(source, target))
+    try:
+        os.link(source, target)
+    except OSError:  # no links on this file system
+        shutil.copy2(source, target)
+    return target

@@ -15,13 +15,13 @@ class InvalidCursor(InvalidInput):
     code = "invalid_cursor"
 
 
-def make_cursor(key: str, offset: int, query: str, filters: Mapping[str, str]) -> str:
-    """The token of the page that begins at `offset`."""
-    payload = {"v": 1, "offset": offset, "sig": _signature(key, offset, query, filters)}
+def make_cursor(key: str, state: str, offset: int, query: str, filters: Mapping[str, str]) -> str:
+    """The token of the page that begins at `offset`; `state` names what the index holds."""
+    payload = {"v": 1, "offset": offset, "state": state, "sig": _signature(key, state, offset, query, filters)}
     return urlsafe_b64encode(json.dumps(payload).encode()).decode().rstrip("=")
 
 
-def read_cursor(cursor: str, key: str, query: str, filters: Mapping[str, str]) -> int:
+def read_cursor(cursor: str, key: str, state: str, query: str, filters: Mapping[str, str]) -> int:
     """The offset a token stands for."""
     try:
         payload = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
@@ -30,11 +30,14 @@ def read_cursor(cursor: str, key: str, query: str, filters: Mapping[str, str]) -
     offset = payload.get("offset") if isinstance(payload, dict) else None
     if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0 or payload.get("v") != 1:
         raise InvalidCursor("Invalid cursor: expected a search cursor payload")
-    if not hmac.compare_digest(str(payload.get("sig")), _signature(key, offset, query, filters)):
+    made_for = str(payload.get("state"))
+    if not hmac.compare_digest(str(payload.get("sig")), _signature(key, made_for, offset, query, filters)):
         raise InvalidCursor("Invalid cursor: does not match current query or filters")
+    if made_for != state:
+        raise InvalidCursor("Invalid cursor: the index has changed since; search again without a cursor")
     return offset
 
 
-def _signature(key: str, offset: int, query: str, filters: Mapping[str, str]) -> str:
-    text = json.dumps([offset, query.strip(), sorted(filters.items())], ensure_ascii=False)
+def _signature(key: str, state: str, offset: int, query: str, filters: Mapping[str, str]) -> str:
+    text = json.dumps([state, offset, query.strip(), sorted(filters.items())], ensure_ascii=False)
     return hmac.new(key.encode(), text.encode(), sha256).hexdigest()[:32]

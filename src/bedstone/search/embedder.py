@@ -15,9 +15,12 @@ class Embedder(Protocol):
     `fingerprint` changes whenever the vectors would: vectors of different fingerprints are never compared.
     `languages` are those it understands ("*" for all); other text is left to words. `reach` is the largest component
     its vectors have, by which they are scaled to int8. Where the nearest text is farther than `floor`, nothing is
-    related. Vectors without meaning are stored and counted, but never decide an answer.
+    related. Vectors without meaning are stored and counted, but never decide an answer. It likes to be given `batch`
+    chunks at a time by `workers` threads. `provider` is the name it is chosen by.
     """
 
+    @property
+    def provider(self) -> str: ...
     @property
     def name(self) -> str: ...
     @property
@@ -32,6 +35,10 @@ class Embedder(Protocol):
     def floor(self) -> float: ...
     @property
     def has_meaning(self) -> bool: ...
+    @property
+    def batch(self) -> int: ...
+    @property
+    def workers(self) -> int: ...
 
     def passages(self, context: str, text: str) -> list[tuple[int, int]]:
         """Stretches of a text, overlapping a little, each of which fits the model together with its context line."""

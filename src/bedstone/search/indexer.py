@@ -1,6 +1,5 @@
 """Chunks to vectors: passages, embedded in batches, put into the store."""
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,15 +9,19 @@ from bedstone.documents import Passage, StoredChunk
 from bedstone.search.embedder import Embedder
 from bedstone.store.engine import StoreEngine
 
-BATCH_CHUNKS = 16
 
-
-def embed_missing(store: StoreEngine, embedder: Embedder, progress: Callable[[int], None] | None = None) -> None:
+def embed_missing(
+    store: StoreEngine,
+    embedder: Embedder,
+    progress: Callable[[int], None] | None = None,
+    *,
+    workers: int | None = None,
+) -> None:
     """Give vectors to every chunk without; each batch is kept as soon as it is done."""
-    after, workers = 0, os.cpu_count() or 1
+    after, workers, size = 0, workers or embedder.workers, embedder.batch
     with ThreadPoolExecutor(workers) as pool:  # the model lets go of the interpreter while it computes
-        while chunks := store.unembedded(after=after, limit=BATCH_CHUNKS * workers):
-            parts = [chunks[start : start + BATCH_CHUNKS] for start in range(0, len(chunks), BATCH_CHUNKS)]
+        while chunks := store.unembedded(after=after, limit=size * workers):
+            parts = [chunks[start : start + size] for start in range(0, len(chunks), size)]
             for part, vectors in zip(parts, pool.map(lambda part: _embed(part, embedder), parts), strict=True):
                 store.put_passages(vectors)
                 if progress:

@@ -28,15 +28,18 @@ class Prompts:
 
     async def get(self, _: Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
         """Answer prompts/get."""
+        problem = ""
         for toolset in self._toolsets:
             try:
                 messages = await toolset.get_prompt(params.name, params.arguments or {})
-            except UnknownPrompt:
+            except UnknownPrompt as error:
+                problem = error.message
                 continue
             return wire.GetPromptResult(
                 messages=[wire.PromptMessage(role=item.role, content=content_block(item.content)) for item in messages]
             )
-        raise MCPError(wire.INVALID_PARAMS, f"Unknown prompt: {params.name}")
+        message = problem if len(self._toolsets) == 1 else f"Prompt '{params.name}' not found"
+        raise MCPError(wire.INVALID_PARAMS, message)
 
     async def complete(self, _: Context, params: wire.CompleteRequestParams) -> wire.CompleteResult:
         """Answer completion/complete."""

@@ -41,15 +41,19 @@ class Resources:
 
     async def read(self, context: Context, params: wire.ReadResourceRequestParams) -> wire.ReadResourceResult:
         """Answer resources/read from the first toolset that knows the address."""
+        problem = ""
         for toolset in self._toolsets:
             try:
                 contents = await toolset.read_resource(params.uri)
-            except UnknownResource:
+            except UnknownResource as error:
+                problem = error.message
                 continue
             return wire.ReadResourceResult(contents=[resource_contents(contents)])
         modern = is_version_at_least(context.protocol_version, "2026-07-28")
         code = wire.INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
-        raise MCPError(code, f"Resource not found: {params.uri}", {"uri": params.uri})
+        # A toolset alone may say more than that nobody knows the address.
+        message = problem if len(self._toolsets) == 1 else f"Resource not found: {params.uri}"
+        raise MCPError(code, message, {"uri": params.uri})
 
 
 def _listed(resource: Resource) -> wire.Resource:

@@ -146,7 +146,8 @@ class StreamableEndpoint:
 
 
 async def _health(_: Request) -> Response:
-    return JSONResponse({"status": "ok", "name": "bedstone", "version": __version__})
+    build = {"name": "bedstone", "version": __version__}
+    return JSONResponse({"status": "ok", **build, "build": build})
 
 
 async def _ready(request: Request) -> Response:

@@ -4,5 +4,6 @@ __all__ = ["BUILTIN_EMBEDDERS"]
 
 BUILTIN_EMBEDDERS = {
     "minilm": "bedstone.search.embedders.minilm:MiniLm",
+    "openai": "bedstone.search.embedders.openai:OpenAiEmbedder",
     "hash": "bedstone.search.embedders.hashing:HashingEmbedder",
 }

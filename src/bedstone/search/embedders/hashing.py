@@ -15,13 +15,14 @@ PASSAGE_CHARACTERS = 800
 class HashingEmbedder:
     """Texts with the same words are near each other, and that is all."""
 
-    name = "hash"
+    provider = name = "hash"
     fingerprint = "hash-1"
     dimensions = 256
     languages = frozenset({"*"})
     reach = 1.0
     floor = 0.0
     has_meaning = False
+    batch, workers = 16, 1
 
     def passages(self, context: str, text: str) -> list[tuple[int, int]]:
         step = PASSAGE_CHARACTERS

@@ -1,5 +1,6 @@
 """all-MiniLM-L6-v2 in int8, on onnxruntime, from the wheel bedstone-minilm."""
 
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from hashlib import sha256
@@ -19,12 +20,14 @@ OVERLAP_TOKENS = 32
 class MiniLm:
     """Loads when first used; one thread per call, so that whoever calls decides how many cores are busy."""
 
+    provider = "minilm"
     name = model.NAME
     dimensions = model.DIMENSIONS
     languages = frozenset({"en"})
     reach = 0.35
     floor = 0.3
     has_meaning = True
+    batch, workers = 16, os.cpu_count() or 1
 
     @cached_property
     def fingerprint(self) -> str:

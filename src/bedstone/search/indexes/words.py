@@ -1,6 +1,7 @@
 """The word index on tantivy: BM25 over one field in which headings count more, nearness, facets as filters."""
 
 import json
+import os
 import shutil
 import threading
 from collections.abc import Callable, Iterable
@@ -8,11 +9,13 @@ from difflib import get_close_matches
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import tantivy
 
 from bedstone.documents import StoredChunk
+from bedstone.errors import InvalidInput
 from bedstone.search.index import Weights
 from bedstone.search.query import AllOf, AnyOf, Filter, Is, Without
 from bedstone.search.terms import (
@@ -49,6 +52,12 @@ NAME_WEIGHT = 0.3
 PHRASE_WEIGHT = 2.0
 HEAD_PHRASE_WEIGHT = 1.0
 PAIR_WEIGHT = 0.5
+
+
+class OutdatedIndex(InvalidInput):
+    """An index was made by another version and must be built again."""
+
+    code = "outdated_index"
 
 
 class WordIndex:
@@ -248,7 +257,22 @@ class WordIndex:
             folder.mkdir(parents=True)
             version.write_text(json.dumps(VERSION))
             return tantivy.Index(self._schema, path=str(folder))
+        if read_only and json.loads(version.read_text()) != VERSION:
+            raise OutdatedIndex(f"The index in {folder} is of another version of Bedstone: build it again.")
+        if read_only and not os.access(folder, os.W_OK):
+            self._private = TemporaryDirectory(prefix="bedstone-index-")
+            folder = _private_view(folder, Path(self._private.name))
         return tantivy.Index.open(str(folder))
+
+
+def _private_view(folder: Path, view: Path) -> Path:
+    """A folder of ours with the same files: to open an index tantivy must write a lock beside it."""
+    for path in folder.iterdir():
+        if path.suffix == ".json":
+            shutil.copyfile(path, view / path.name)
+        elif path.suffix != ".lock":
+            (view / path.name).symlink_to(path.resolve())
+    return view
 
 
 def _schema() -> Any:

@@ -65,7 +65,10 @@ FROM_CHUNK = "FROM chunk c JOIN facets f ON f.id = c.facets"
 
 
 class SqliteStore:
-    """One writing connection behind a lock, one reading connection per thread."""
+    """One writing connection behind a lock, one reading connection per thread.
+
+    A store opened for reading has one connection, opened at once: it goes on reading when its file is replaced.
+    """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self._path = path
@@ -74,6 +77,7 @@ class SqliteStore:
         self._readers: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
         self._writer = None if read_only else self._open_writer()
+        self._only_reader = self._open_reader() if read_only else None
 
     def put(self, items: Iterable[DocumentAndChunks]) -> None:
         with self._transaction() as db:
@@ -211,17 +215,22 @@ class SqliteStore:
         return connection
 
     def _reader(self) -> sqlite3.Connection:
+        if self._only_reader is not None:
+            return self._only_reader
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            mode = "?mode=ro&immutable=1" if self._read_only else ""
-            address = f"file:{quote(str(self._path))}{mode}"
-            connection = sqlite3.connect(
-                address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
-            connection.executescript(PRAGMAS)
-            self._local.connection = connection
-            with self._lock:
-                self._readers.append(connection)
+            connection = self._local.connection = self._open_reader()
+        return connection
+
+    def _open_reader(self) -> sqlite3.Connection:
+        mode = "?mode=ro&immutable=1" if self._read_only else ""
+        address = f"file:{quote(str(self._path))}{mode}"
+        connection = sqlite3.connect(
+            address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        connection.executescript(PRAGMAS)
+        with self._lock:
+            self._readers.append(connection)
         return connection
 
     def _read(self, query: str, *values: Any) -> list[Any]:

@@ -1,0 +1,81 @@
+"""Finds what is wrong with a documents folder before anybody builds it."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
+
+from bedstone.errors import BedstoneError
+from bedstone.ingest.documents_folder import DocumentsFolder, SourceFile
+from bedstone.ingest.globs import glob_pattern
+from bedstone.ingest.manifest import NAME, Manifest
+from bedstone.ingest.prompt_templates import read_templates
+
+FENCED_CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1", re.DOTALL | re.MULTILINE)
+INLINE_CODE = re.compile(r"`[^`\n]*`")
+LINK = re.compile(r"\]\(<?([^)\s>]+)")
+ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//|/|#|\{|\?", re.IGNORECASE)
+
+
+@dataclass
+class CheckReport:
+    """What a check found: errors keep a file out of the index, warnings do not."""
+
+    files: int = 0
+    chunks: int = 0
+    errors: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def check_documents(root: Path, progress: Callable[[str, int, int], None]) -> CheckReport:
+    """Resolve every manifest, cut every file, read every prompt template."""
+    folder = DocumentsFolder(root)
+    report = CheckReport()
+    paths = folder.paths()
+    facets: set[str] = set()
+    governed: dict[PurePosixPath, list[str]] = {}
+    for number, path in enumerate(paths, start=1):
+        progress("Validating", number, len(paths))
+        try:
+            file = folder.read(path)
+            report.chunks += len(file.document()[1])
+            manifest = folder.manifests.nearest(path)
+        except BedstoneError as error:
+            report.errors.append(error.message)
+            continue
+        report.files += 1
+        facets |= file.facets.keys()
+        report.warnings += _about_file(file, root)
+        if manifest is None:
+            report.warnings.append(f"{path}: no manifest, so it is cut at h2")
+        else:
+            governed.setdefault(manifest.folder, []).append(str(path.relative_to(manifest.folder)))
+    for manifest in folder.manifests.all:
+        report.warnings += _about_manifest(manifest, governed.get(manifest.folder, []), facets)
+    report.errors += read_templates(root, folder.template_paths())[1]
+    report.errors = list(dict.fromkeys(report.errors))
+    return report
+
+
+def _about_file(file: SourceFile, root: Path) -> Iterator[str]:
+    if file.front.invalid_hint:
+        yield f"{file.path}: the comment mcp_chunking_hint is ignored, it must be JSON with a known chunk_by"
+    text = INLINE_CODE.sub("", FENCED_CODE.sub("", file.text))
+    for target in dict.fromkeys(LINK.findall(text)):
+        if ELSEWHERE.match(target):
+            continue
+        path = normpath(file.path.parent / re.split(r"[#?]", target.replace("%20", " "))[0])
+        if not path.startswith("..") and not (root / path).exists():
+            yield f"{file.path}: broken link to {target}"
+
+
+def _about_manifest(manifest: Manifest, governed: list[str], facets: set[str]) -> Iterator[str]:
+    name = manifest.folder / NAME
+    for key in manifest.unknown_keys:
+        yield f"{name}: unknown key {key}"
+    for number, override in enumerate(manifest.overrides):
+        if not any(glob_pattern(override.pattern).fullmatch(path) for path in governed):
+            yield f"{name}: manifest.overrides[{number}] matches no file: {override.pattern}"
+    for key in sorted(manifest.taxonomy.keys() - facets):
+        yield f"{name}: taxonomy.{key} is configured, but no file has it"

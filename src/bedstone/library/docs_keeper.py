@@ -1,0 +1,76 @@
+"""Keeps a docs index in step with its documents, in a thread of its own."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bedstone.errors import BedstoneError
+from bedstone.library.docs_builder import BuildReport
+from bedstone.library.docs_index import IndexFolder
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.05
+DEBOUNCE_MILLISECONDS = 400  # an editor writes a file in several steps
+
+
+class DocsKeeper:
+    """Builds once, and with `watch` again whenever a document changes."""
+
+    def __init__(self, docs: Path, index: Path, build: Callable[[], BuildReport], *, watch: bool) -> None:
+        self._docs = docs
+        self._index = index
+        self._build = build
+        self._watch = watch
+        self._stop = threading.Event()
+        self._failure: BedstoneError | None = None
+        self._thread = threading.Thread(target=self._run, name=f"docs-{index.name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin; comes back as soon as there is an index to serve, be it the one of the last time."""
+        self._thread.start()
+        while IndexFolder(self._index).metadata is None:
+            if not self._thread.is_alive():
+                raise self._failure or BedstoneError(f"The documents in {self._docs} could not be indexed.")
+            time.sleep(POLL_SECONDS)
+
+    def stop(self) -> None:
+        """End soon; what was begun is picked up the next time."""
+        self._stop.set()
+
+    def _run(self) -> None:
+        self._failure = self._update()
+        if not self._watch:
+            return
+        from watchfiles import DefaultFilter, watch  # noqa: PLC0415 - only who watches needs it
+
+        ignore = DefaultFilter(ignore_paths=[self._index.resolve()])
+        for _ in watch(
+            self._docs,
+            watch_filter=ignore,
+            stop_event=self._stop,
+            debounce=DEBOUNCE_MILLISECONDS,
+            rust_timeout=1000,
+            raise_interrupt=False,
+        ):
+            self._update()
+
+    def _update(self) -> BedstoneError | None:
+        try:
+            report = self._build()
+        except BedstoneError as error:
+            logger.warning("Cannot index %s: %s", self._docs, error.message, extra={"action": "docs_failed"})
+            return error
+        for warning in report.warnings:
+            logger.warning("%s", warning, extra={"action": "docs_warning"})
+        logger.info(
+            "Indexed %s: %d files, %d read anew, %d removed",
+            self._docs,
+            report.files,
+            report.changed,
+            report.removed,
+            extra={"action": "docs_indexed"},
+        )
+        return None

@@ -1,0 +1,168 @@
+"""Several docs corpora behind one search: with more than one, ids and paths begin with a corpus's name."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bedstone.documents import Document, StoredChunk
+from bedstone.ingest.prompt_templates import PromptTemplate
+from bedstone.library.docs_corpus import ChunkNotFound, DocHit, DocsCorpus, Hint
+from bedstone.library.docs_index import CORPUS
+from bedstone.search.cursor import make_cursor, read_cursor
+
+DEEPEST = 5_000  # hits that can be paged through
+
+
+@dataclass(frozen=True)
+class DocPage:
+    """A page of results."""
+
+    hits: Sequence[DocHit]
+    next_cursor: str | None
+    hint: Hint | None
+
+
+class DocsLibrary:
+    """The open corpora by name."""
+
+    def __init__(self, corpora: Mapping[str, DocsCorpus]) -> None:
+        self._corpora = corpora
+        self._is_single = len(corpora) == 1
+        # The same on every replica that serves the same corpora.
+        self._cursor_key = "".join(sorted(corpus.metadata["cursor_key"] for corpus in corpora.values()))
+        self._state = ",".join(corpora[name].state for name in sorted(corpora))
+
+    def search(self, query: str, filters: Mapping[str, str], limit: int, cursor: str | None = None) -> DocPage:
+        """A page of the best chunks; a hint when there is none."""
+        offset = read_cursor(cursor, self._cursor_key, self._state, query, filters) if cursor else 0
+        hits, more = self._hits(query, filters, offset, limit)
+        end = offset + limit
+        more = more and end < DEEPEST
+        return DocPage(
+            hits=hits,
+            next_cursor=make_cursor(self._cursor_key, self._state, end, query, filters) if more else None,
+            hint=None if hits or offset else self._hint(query, filters),
+        )
+
+    def read(self, chunk_id: str, context: int = 0) -> tuple[list[StoredChunk], int, int]:
+        """A chunk with its neighbours in the file: the chunks, the target's place among them, the file's total."""
+        for name, corpus in self._corpora.items():
+            inside = self._inside(name, chunk_id)
+            try:
+                chunks, target, total = corpus.read(inside, context) if inside else ([], 0, 0)
+            except ChunkNotFound:
+                continue
+            if chunks:
+                return [self._named(name, stored) for stored in chunks], target, total
+        near = [self._outside(name, item) for name, item in self._nearest(chunk_id)]
+        listed = f"\nNearest IDs: {', '.join(near)}" if near else ""
+        raise ChunkNotFound(f"Chunk ID '{chunk_id}' not found. Use search_docs to discover valid chunk IDs.{listed}")
+
+    def documents(self) -> list[Document]:
+        """Every file that is offered as a resource, in the order of their paths."""
+        return [
+            replace(document, id=self._outside(name, document.id))
+            for name, corpus in self._corpora.items()
+            for document in corpus.documents()
+            if _is_resource(document, corpus.taxonomy)
+        ]
+
+    def text(self, path: str) -> str | None:
+        """A resource's text."""
+        for name, corpus in self._corpora.items():
+            inside = self._inside(name, path)
+            document = next((item for item in corpus.documents() if item.id == inside), None)
+            if document is not None and _is_resource(document, corpus.taxonomy):
+                return corpus.text(document.id)
+        return None
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for corpus in self._corpora.values():
+            corpus.close()
+
+    def _hits(self, query: str, filters: Mapping[str, str], offset: int, limit: int) -> tuple[list[DocHit], bool]:
+        if self._is_single:
+            (corpus,) = self._corpora.values()
+            return corpus.search(query, filters, offset, limit)
+        wanted = offset + limit + 1
+        found = []
+        for name, corpus, inside in self._asked(filters):
+            hits, _ = corpus.search(query, inside, 0, wanted)
+            found += [replace(hit, stored=self._named(name, hit.stored)) for hit in hits]
+        # What is shown means the same everywhere, unlike the scores that corpora order their own hits by.
+        found.sort(key=lambda hit: -hit.score)
+        return found[offset : offset + limit], len(found) >= wanted
+
+    def _asked(self, filters: Mapping[str, str]) -> list[tuple[str, DocsCorpus, dict[str, str]]]:
+        """The corpora a search goes to, and the filters each one knows."""
+        inside = {key: value for key, value in filters.items() if key != CORPUS}
+        return [
+            (name, corpus, inside)
+            for name, corpus in self._corpora.items()
+            if filters.get(CORPUS, name) == name and inside.keys() <= corpus.taxonomy.keys()
+        ]
+
+    def _hint(self, query: str, filters: Mapping[str, str]) -> Hint:
+        if self._is_single:
+            (corpus,) = self._corpora.values()
+            return corpus.hint(query, filters)
+        inside = {key: value for key, value in filters.items() if key != CORPUS}
+        hints = [corpus.hint(query, inside) for _, corpus, _ in self._asked(inside)]
+        elsewhere = [name for name, corpus, _ in self._asked(inside) if corpus.search(query, inside, 0, 1)[0]]
+        suggestions: dict[str, list[str]] = {}
+        for hint in hints:
+            for key, values in hint.suggested_filters.items():
+                suggestions[key] = sorted({*suggestions.get(key, []), *values})
+        if CORPUS in filters and elsewhere:
+            suggestions[CORPUS] = sorted(set(elsewhere) - {filters[CORPUS]})
+        if not suggestions:
+            return (
+                hints[0]
+                if hints
+                else Hint("0 results found. No matches were found for this query in the indexed corpus.")
+            )
+        said = ", ".join(f"{key}='{value}'" for key, value in filters.items())
+        return Hint(f"0 results found for query '{query}' with filters {said}.", suggestions)
+
+    def _nearest(self, chunk_id: str) -> list[tuple[str, str]]:
+        return [
+            (name, near)
+            for name, corpus in self._corpora.items()
+            if (inside := self._inside(name, chunk_id))
+            for near in corpus.nearest_ids(inside)
+        ]
+
+    def _inside(self, corpus: str, path: str) -> str | None:
+        """A path or id within a corpus; None if it belongs to another."""
+        if self._is_single:
+            return path
+        return path.removeprefix(f"{corpus}/") if path.startswith(f"{corpus}/") else None
+
+    def _outside(self, corpus: str, path: str) -> str:
+        return path if self._is_single else f"{corpus}/{path}"
+
+    def _named(self, corpus: str, stored: StoredChunk) -> StoredChunk:
+        if self._is_single:
+            return stored
+        facets = {**stored.chunk.facets, CORPUS: corpus}
+        chunk = replace(stored.chunk, id=f"{corpus}/{stored.chunk.id}", facets=facets)
+        return replace(stored, document=f"{corpus}/{stored.document}", chunk=chunk)
+
+
+def templates(corpora: Mapping[str, Mapping[str, Any]]) -> dict[str, PromptTemplate]:
+    """The prompt templates of corpora by name, given their metadata."""
+    prefix = len(corpora) > 1
+    found = {}
+    for name, metadata in corpora.items():
+        for item in metadata.get("prompts", []):
+            template = PromptTemplate.from_json(item)
+            found[f"{name}/{template.name}" if prefix else template.name] = template
+    return found
+
+
+def _is_resource(document: Document, taxonomy: Mapping[str, Mapping[str, Any]]) -> bool:
+    return any(
+        entry.get("properties", {}).get(document.metadata.get(f"facet:{key}"), {}).get("mcp_resource")
+        for key, entry in taxonomy.items()
+    )
