@@ -108,7 +108,7 @@ def build_embedder(settings: Settings, known: Mapping[str, Any] | None = None) -
     `known` is the model that made an index's vectors: its provider and model count, not those of the settings.
     """
     wanted = settings.embedding
-    provider = known["provider"] if known else wanted.provider
+    provider = (known or {}).get("provider", wanted.provider)
     if provider == "none":
         return None
     from bedstone.search.embedders import BUILTIN_EMBEDDERS

@@ -154,13 +154,15 @@ class Cutter:
 
 def _pieces(line: bytes, limit: int) -> Iterator[bytes]:
     """A line in pieces of at most so many bytes, cut after a space if there is one, never inside a character."""
-    while len(line) > limit:
-        cut = line.rfind(b" ", 1, limit) + 1 or limit
-        while line[cut] & 0xC0 == 0x80:  # noqa: PLR2004 - a byte that continues a UTF-8 character
+    start = 0
+    while len(line) - start > limit:
+        cut = line.rfind(b" ", start + 1, start + limit) + 1 or start + limit
+        while cut > start and line[cut] & 0xC0 == 0x80:  # noqa: PLR2004 - a byte that continues a UTF-8 character
             cut -= 1
-        yield line[: cut or limit]
-        line = line[cut or limit :]
-    yield line
+        cut = cut if cut > start else start + limit
+        yield line[start:cut]
+        start = cut
+    yield line[start:]
 
 
 def chunk_blocks(

@@ -149,6 +149,7 @@ class DocsCorpus:
     def close(self) -> None:
         """Let go of the files."""
         self._store.close()
+        self._words.close()
 
     def _ranked(self, query: str, filters: Mapping[str, str], count: int) -> tuple[Found, list[Hit]]:
         """Hits in order, one of each family of language variants."""

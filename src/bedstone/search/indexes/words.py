@@ -65,6 +65,7 @@ class WordIndex:
 
     def __init__(self, folder: Path | None = None, *, read_only: bool = False) -> None:
         self._folder = folder
+        self._private: TemporaryDirectory[str] | None = None
         self._lock = threading.Lock()
         self._schema = _schema()
         self._index = self._open(read_only)
@@ -106,6 +107,11 @@ class WordIndex:
             if self._writer is not None:
                 self._writer.wait_merging_threads()
                 self._writer = None
+
+    def close(self) -> None:
+        """Let go of what was made to read the index."""
+        if self._private is not None:
+            self._private.cleanup()
 
     def clear(self) -> None:
         """Forget everything; the next catch-up starts from the beginning."""
