@@ -1,16 +1,23 @@
 """The docs contract on a small corpus, with a real client and the real model."""
 
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
 
 from bedstone.app import build_embedder
 from bedstone.library.docs_builder import BuildOptions, DocsBuilder
 from bedstone.search.embedder import Embedder
+from bedstone.server import BedstoneServer
 from bedstone.settings import Settings
+from bedstone.toolkit import Reply
 from bedstone.toolsets.docs.toolset import DocsToolset
 from contracts.requirements import proves
 from support.doors import DOORS, HANDSHAKE, Door, payload, stdio_client
@@ -21,7 +28,10 @@ FILES = {
         {
             "version": "1",
             "metadata": {"scope": "global-guide"},
-            "taxonomy": {"language": {"vector_collapse": True, "description": "The language of the SDK."}},
+            "taxonomy": {
+                "language": {"vector_collapse": True, "description": "The language of the SDK."},
+                "scope": {"properties": {"global-guide": {"mcp_resource": True}}},
+            },
             "mcpServerInstructions": "Prefer guides.",
             "overrides": [
                 {"pattern": "sdk/go/**", "metadata": {"language": "go", "scope": "sdk-specific"}},
@@ -35,6 +45,10 @@ FILES = {
     "Money comes back in ten days.\n",
     "sdk/go/client.md": "# Client\n\n## NewClient\nCreates a client with `WithTimeout`.\n",
     "sdk/python/client.md": "# Client\n\n## NewClient\nCreates a client with a timeout argument.\n",
+    "guides/ask.template.md": "---\ntitle: Ask\ndescription: Asks.\narguments:\n  - name: topic\n    required: true\n"
+    "  - name: tone\n---\nTell me about {{topic}} & {{{ tone }}}.\n",
+    "guides/talk.template.yaml": "messages:\n  - role: user\n    text: Hello {{name}}\n  - role: assistant\n"
+    "    text: Hi\narguments: [{name: name}]\n",
     "sdk/python/errors.md": "# Errors\n\n## RateLimitError\nRaised when the limit is exceeded.\n",
 }
 
@@ -260,6 +274,163 @@ async def test_nothing_found_comes_with_a_hint(index: Path) -> None:
         "message": "0 results found for query 'RateLimitError' with filters language='go', scope='sdk-specific'.",
         "suggested_filters": {"language": ["python"]},
     }
+
+
+@proves("docs.search.hint.meaning")
+async def test_hints_come_with_vectors_on_too(door: Door) -> None:
+    nothing = await search(door, "xyzzyqwe plugh")
+    assert nothing["hits"] == []
+    assert nothing["hint"]["message"].startswith("0 results found. No matches were found for this query")
+    misspelt = await search(door, "jittre")
+    assert misspelt["hint"]["message"].endswith("Did you mean: jitter?")
+    elsewhere = await search(door, "RateLimitError", language="go", scope="sdk-specific")
+    assert elsewhere["hint"] is None or elsewhere["hint"]["suggested_filters"] == {"language": ["python"]}
+
+
+@proves("docs.get.nearest")
+async def test_a_miss_lists_what_was_perhaps_meant(door: Door) -> None:
+    wrong = await refusal(door, "get_doc", {"chunk_id": "guides/retries.md#retries/jiter"})
+    text = "Chunk ID 'guides/retries.md#retries/jiter' not found. Use search_docs to discover valid chunk IDs."
+    assert wrong == f"{text}\nNearest IDs: guides/retries.md#retries/jitter"
+    bare = await refusal(door, "get_doc", {"chunk_id": "guides/retries.md"})
+    assert bare.endswith(
+        "\nNearest IDs: guides/retries.md#_preamble, guides/retries.md#retries/backoff-strategy, "
+        "guides/retries.md#retries/jitter"
+    )
+    other = await refusal(door, "get_doc", {"chunk_id": "retries.md#jitter"})
+    assert other.endswith("\nNearest IDs: guides/retries.md#_preamble")
+
+
+@proves("docs.resources")
+async def test_marked_files_are_resources(index: Path) -> None:
+    async with Client(BedstoneServer("docs", [DocsToolset([index])]), mode=HANDSHAKE) as client:
+        listed = (await client.list_resources()).resources
+        assert [(item.uri, item.mime_type, item.title) for item in listed] == [
+            ("docs:///guides/billing notes.md", "text/markdown", "Guides / Billing notes"),
+            ("docs:///guides/retries.md", "text/markdown", "Guides / Retries"),
+        ]
+        contents = (await client.read_resource("docs:///guides/retries.md")).contents[0]
+        assert contents.text.startswith("# Retries\nHow to configure retries.\n\n## Backoff Strategy\n")  # type: ignore[union-attr]
+        for uri, message in {
+            "docs:///sdk/go/client.md": "Resource not found: docs:///sdk/go/client.md",
+            "docs:///../secret.md": "Resource not found: docs:///../secret.md",
+            "http://example.com/": "Invalid URI scheme: http:. Expected 'docs:'",
+        }.items():
+            with pytest.raises(MCPError, match=re.escape(message)):
+                await client.read_resource(uri)
+
+
+@proves("docs.prompts")
+async def test_templates_are_prompts(index: Path) -> None:
+    async with Client(BedstoneServer("docs", [DocsToolset([index])]), mode=HANDSHAKE) as client:
+        ask, talk = (await client.list_prompts()).prompts
+        assert (ask.name, ask.title, ask.description) == ("guides/ask", "Ask", "Asks.")
+        assert [(item.name, item.required) for item in ask.arguments or []] == [("topic", True), ("tone", False)]
+        assert talk.name == "guides/talk"
+        (message,) = (await client.get_prompt("guides/ask", {"topic": "<b>", "tone": "x"})).messages
+        assert (message.role, message.content.text) == ("user", "Tell me about <b> & x.")  # type: ignore[union-attr]
+        messages = (await client.get_prompt("guides/talk", {"name": "Ada"})).messages
+        assert [item.role for item in messages] == ["user", "assistant"]
+        with pytest.raises(MCPError, match="Missing required prompt argument 'topic'"):
+            await client.get_prompt("guides/ask", {})
+        with pytest.raises(MCPError, match="Prompt 'nope' not found"):
+            await client.get_prompt("nope", {})
+
+
+@proves("docs.search.names")
+async def test_names_and_descriptions_come_from_prefix_and_build(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "a.md").write_text("# A\n")
+    described = ("--tool-description-search", "Look it up.", "--mcp-server-instructions", "Be kind.")
+    bedstone("docs", "build", source, "--out", tmp_path / "index", "--embedding-provider", "hash", *described)
+    options = ("--index-dir", str(tmp_path / "index"), "--tool-prefix", "acme", "--name", "acme-docs")
+    weights = ("--phrase-slop", "2", "--proximity-weight", "2", "--vector-weight", "0.5")
+    async with stdio_client(HANDSHAKE, "serve", "--toolsets", "docs", *options, *weights) as client:
+        tools = {item.name: item.description for item in (await client.list_tools()).tools}
+        assert list(tools) == ["acme_search_docs", "acme_get_doc"]
+        assert tools["acme_search_docs"] == "Look it up."
+        assert client.instructions == "Be kind."
+        assert client.server_info
+        assert client.server_info.name == "acme-docs"
+        hit = payload(await client.call_tool("acme_search_docs", {"query": "A"}))["hits"][0]
+        assert hit["chunk_id"] == "a.md#_preamble"
+    refused = bedstone("serve", "--toolsets", "docs", "--docs-index", tmp_path / "index", "--tool-prefix", "a b")
+    assert "docs.tool_prefix takes letters" in refused.stderr
+
+
+@proves("docs.search.corpora")
+async def test_several_corpora_in_one_server(index: Path, tmp_path: Path) -> None:
+    source = tmp_path / "more"
+    source.mkdir()
+    (source / "jitter.md").write_text("# Jitter in audio\n\nJitter of a clock.\n")
+    other = tmp_path / "audio"
+    bedstone("docs", "build", source, "--out", other, "--description", "Audio handbook", "--embedding-provider", "none")
+    arguments = ("serve", "--toolsets", "docs", "--docs-index", str(index), "--docs-index", str(other))
+    async with stdio_client(HANDSHAKE, *arguments) as client:
+        tools = (await client.list_tools()).tools
+        assert tools[0].description
+        assert tools[0].description.startswith("Search the Acme documentation and Audio handbook.")
+        assert tools[0].input_schema["properties"]["corpus"]["enum"] == ["audio", "index"]
+        hits = payload(await client.call_tool("search_docs", {"query": "jitter"}))["hits"]
+        assert {hit["filepath"] for hit in hits[:2]} == {"audio/jitter.md", "index/guides/retries.md"}
+        only = payload(await client.call_tool("search_docs", {"query": "jitter", "corpus": "audio"}))["hits"]
+        assert [hit["metadata"] for hit in only] == [{"corpus": "audio"}]
+        text = (await client.call_tool("get_doc", {"chunk_id": only[0]["chunk_id"]})).content[0]
+        assert text.text.startswith("--- Chunk: audio/jitter.md#_preamble (Chunk 1 of 1) (Target) ---")  # type: ignore[union-attr]
+
+
+@proves("docs.swap", "docs.search.cursor-stale")
+async def test_a_newer_index_is_served_without_a_restart(tmp_path: Path) -> None:
+    source, built = tmp_path / "source", tmp_path / "index"
+    source.mkdir()
+    for name in ("a", "b", "c"):
+        (source / f"{name}.md").write_text(f"# Title {name}\n\nold words\n")
+    build = ("docs", "build", source, "--out", built, "--embedding-provider", "none")
+    bedstone(*build)
+    toolset = DocsToolset([built])
+    told = anyio.Event()
+
+    async def listen() -> None:
+        told.set()
+
+    toolset.on_tools_changed(listen)
+    async with toolset.opened():
+        first = payload_of(await toolset.call("search_docs", {"query": "old words", "limit": 1}))
+        (source / "a.md").write_text("---\nmetadata:\n  kind: fresh\n---\n# Title a\n\nnew words\n")
+        await anyio.to_thread.run_sync(lambda: bedstone(*build))
+        with anyio.fail_after(10):
+            await told.wait()
+        assert toolset.tools["search_docs"].input_schema["properties"]["kind"]["enum"] == ["fresh"]
+        found = payload_of(await toolset.call("search_docs", {"query": "new words", "kind": "fresh"}))
+        assert [hit["chunk_id"] for hit in found["hits"]] == ["a.md#_preamble"]
+        stale = await toolset.call("search_docs", {"query": "old words", "limit": 1, "cursor": first["next_cursor"]})
+        assert stale.is_error
+        assert "Invalid cursor: the index has changed since" in stale.text
+
+
+def payload_of(reply: Reply) -> Any:
+    return json.loads(reply.text)
+
+
+@proves("docs.watch")
+async def test_a_folder_is_served_and_followed(tmp_path: Path) -> None:
+    source = tmp_path / "handbook"
+    source.mkdir()
+    (source / "a.md").write_text("# Alpha\n\nfirst words\n")
+    arguments = ("serve", "--toolsets", "docs", "--docs-dir", str(source), "--watch", "--data-dir", str(tmp_path / "d"))
+    async with stdio_client(HANDSHAKE, *arguments) as client:
+
+        async def found(query: str) -> list[str]:
+            answer = payload(await client.call_tool("search_docs", {"query": query}))
+            return [hit["chunk_id"] for hit in answer["hits"]]
+
+        assert await found("first words") == ["a.md#_preamble"]
+        (source / "b.md").write_text("# Beta\n\nsecond helping of porridge\n")
+        with anyio.fail_after(20):
+            while "b.md#_preamble" not in await found("porridge"):  # noqa: ASYNC110
+                await anyio.sleep(0.2)
+    assert (tmp_path / "d" / "docs" / "handbook" / "metadata.json").exists()
 
 
 @proves("docs.serve")

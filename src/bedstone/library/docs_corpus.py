@@ -127,7 +127,9 @@ class DocsCorpus:
         path, _, heading = chunk_id.partition("#")
         ids = [stored.chunk.id for stored in self._store.chunks_of(path)]
         if ids:
-            return get_close_matches(chunk_id, ids, NEAREST, 0.6) or ids[:NEAREST] if heading else ids
+            by_heading = {identity.partition("#")[2]: identity for identity in ids}
+            near = [by_heading[name] for name in get_close_matches(heading, by_heading, NEAREST, 0.7)]
+            return near or ids
         names = list(self.metadata["files"])
         same = [name for name in names if PurePosixPath(name).name == PurePosixPath(path).name]
         near = same or get_close_matches(path, names[:MOST_COMPARED], NEAREST, 0.7)

@@ -56,6 +56,8 @@ def _schema_node(node: Schema, definitions: Schema) -> Schema:
         plain["properties"] = {name: _rewrite(value, definitions) for name, value in node["properties"].items()}
     rest = {key: value for key, value in node.items() if key not in ("type", "properties", "title")}
     written = {key: value if key in VALUES else _rewrite(value, definitions) for key, value in rest.items()}
+    if "const" in written:  # a choice of one is still a choice
+        written["enum"] = [written.pop("const")]
     return _without_null(plain | written)
 
 
