@@ -1,12 +1,28 @@
 """`bedstone eval`: how good the search is."""
 
 import json
+import shlex
+import subprocess
 import sys
+import time
+from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import click
 
+from bedstone.cli.options import configuration, settings_options
+from bedstone.errors import InvalidInput, Unavailable
 from bedstone.search.query import Mode
+
+EVALUATION_FLAGS = {"--data-dir": "data_dir"}
+CASES = click.option(
+    "--cases", "cases_file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="JSON list of cases: query, expectedChunkId or expectedFiles, filters, category.",
+)  # fmt: skip
+WRITTEN = click.Path(dir_okay=False, path_type=Path)
+RUN_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.group("eval")
@@ -17,15 +33,15 @@ def evaluation() -> None:
 @evaluation.command
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--mode", type=click.Choice(["hybrid", "words", "vectors"]), default="hybrid", show_default=True)
-@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the figures to this file.")
-def beir(folder: Path, mode: Mode, json_file: Path | None) -> None:
+@click.option("--json", "json_file", type=WRITTEN, help="Write the figures to this file.")
+@settings_options(EVALUATION_FLAGS)
+def beir(folder: Path, mode: Mode, json_file: Path | None, **options: Any) -> None:
     """Evaluate a labelled set in BEIR layout: corpus.jsonl, queries.jsonl, qrels/test.tsv."""
     from bedstone.app import build_embedder
     from bedstone.library.beir import LabelledSet, build_engine, evaluate
-    from bedstone.settings import load_settings
 
     labelled = LabelledSet.read(folder)
-    embedder = None if mode == "words" else build_embedder(load_settings().settings)
+    embedder = None if mode == "words" else build_embedder(configuration(options).settings)
     with click.progressbar(length=len(labelled.documents), label="Embedding", file=sys.stderr) as bar:
         engine = build_engine(labelled, embedder, bar.update)
     figures = {name: round(value, 4) for name, value in evaluate(labelled, engine, mode).items()}
@@ -33,3 +49,152 @@ def beir(folder: Path, mode: Mode, json_file: Path | None) -> None:
     if json_file:
         json_file.write_text(text + "\n", encoding="utf-8")
     click.echo(text)
+
+
+@evaluation.command("run", context_settings={"ignore_unknown_options": True})
+@CASES
+@click.option("--server-command", help="The server, as one text; instead of COMMAND.")
+@click.option("--server-arg", "server_arguments", multiple=True, help="An argument of --server-command.")
+@click.option("--url", help="A server that listens on HTTP, instead of a command.")
+@click.option("--pid", type=int, help="Its process, to measure CPU and memory.")
+@click.option("--build-command", help="Run this first, and measure it.")
+@click.option("--warmup-queries", type=int, default=20, show_default=True, help="Cases asked before measuring.")
+@click.option("--repeat", type=click.IntRange(1), default=1, show_default=True, help="Ask all cases so many times.")
+@click.option("--file-level", is_flag=True, help="The right file counts, whichever chunk of it.")
+@click.option("--no-filters", is_flag=True, help="Leave out the filters of the cases.")
+@click.option("--baseline", type=RUN_FILE, help="Compare with this run, as a Markdown table.")
+@click.option("--json", "--out", "json_file", type=WRITTEN, help="Write the figures to this file.")
+@click.option("--name", help="Name of the run  [default: name of the cases]")
+@click.argument("command", nargs=-1)
+@settings_options(EVALUATION_FLAGS)
+def run(cases_file: Path, baseline: Path | None, json_file: Path | None, name: str | None, **options: Any) -> None:
+    """Run cases against any MCP server that has search_docs and get_doc: COMMAND after --, or --url.
+
+    Prints the figures as JSON, or with --baseline what changed. Every run is kept in the data folder.
+    """
+    from bedstone.library.evaluation import comparison, read_cases
+
+    cases = read_cases(cases_file, filters=not options["no_filters"])
+    built = _measured_build(options["build_command"]) if options["build_command"] else {}
+    report = _run(cases, options) | built
+    title = name or cases_file.name.removesuffix(".json").removesuffix(".cases")
+    report = {"name": title, "at": datetime.now(UTC).isoformat(timespec="seconds"), **report}
+    _keep(report, configuration(options).settings.data_folder / "evaluations")
+    text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
+    if json_file:
+        json_file.write_text(text, encoding="utf-8")
+    if baseline:
+        click.echo(comparison({"baseline": _read_run(baseline), "now": report}), nl=False)
+    elif not json_file:
+        click.echo(text, nl=False)
+    else:
+        click.echo(comparison({title: report}), nl=False)
+
+
+@evaluation.command
+@click.argument("runs", nargs=-1, required=True, type=RUN_FILE)
+@click.option("--svg", type=WRITTEN, help="Draw a chart too.")
+def compare(runs: tuple[Path, ...], svg: Path | None) -> None:
+    """Compare runs with the first one, as a Markdown table."""
+    from bedstone.library.charts import bar_chart
+    from bedstone.library.evaluation import comparison
+
+    named: dict[str, dict[str, Any]] = {}
+    for path in runs:
+        report = _read_run(path)
+        title = str(report.get("name", path.stem))
+        named[title if title not in named else f"{title} ({path.stem})"] = report
+    if svg:
+        svg.write_text(bar_chart(named, "Search quality and cost"), encoding="utf-8")
+    click.echo(comparison(named), nl=False)
+
+
+@evaluation.command
+@CASES
+@click.option("--docs-dir", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--provider", "providers", multiple=True, default=("none", "minilm"), show_default=True,
+    help="An embedding provider to build with; several are compared.",
+)  # fmt: skip
+@click.option("--serve-arg", "serve_arguments", multiple=True, help="A further option of `bedstone serve`.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for reports and a chart.")
+@settings_options(EVALUATION_FLAGS)
+def benchmark(cases_file: Path, docs_dir: Path, providers: tuple[str, ...], out: Path | None, **options: Any) -> None:
+    """Build and measure several configurations of one corpus, and compare them."""
+    from bedstone.library.charts import bar_chart
+    from bedstone.library.evaluation import comparison, read_cases
+
+    cases = read_cases(cases_file)
+    reports: dict[str, dict[str, Any]] = {}
+    with TemporaryDirectory(prefix="bedstone-benchmark-") as folder:
+        for provider in providers:
+            index = Path(folder) / provider
+            bedstone = [sys.executable, "-m", "bedstone"]
+            build = [*bedstone, "docs", "build", "--docs-dir", str(docs_dir), "--out", str(index)]
+            built = _measured_build(shlex.join([*build, "--embedding-provider", provider]))
+            size = sum(path.stat().st_size for path in index.rglob("*") if path.is_file()) / 1e6
+            command = (*bedstone, "serve", "--toolsets", "docs", "--docs-index", str(index))
+            measured = _run(cases, {"command": (*command, *options["serve_arguments"])})
+            reports[provider] = {"name": provider, **measured, **built, "index_mb": round(size, 1)}
+            _keep(reports[provider], configuration(options).settings.data_folder / "evaluations")
+    table = comparison(reports)
+    if out:
+        out.mkdir(parents=True, exist_ok=True)
+        for provider, report in reports.items():
+            (out / f"{provider}.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
+        (out / "comparison.md").write_text(table, encoding="utf-8")
+        (out / "comparison.svg").write_text(bar_chart(reports, f"{docs_dir.name}"), encoding="utf-8")
+    click.echo(table, nl=False)
+
+
+def _run(cases: Any, options: dict[str, Any]) -> dict[str, Any]:
+    from bedstone.library.evaluation import RunOptions, run_cases
+    from bedstone.library.mcp_probe import HttpServer, PipedServer, Probe
+
+    command = [*options.get("command", ())]
+    if options.get("server_command"):
+        command = [*shlex.split(options["server_command"]), *options["server_arguments"]]
+    if bool(command) == bool(options.get("url")):
+        raise InvalidInput("Say which server: a command after --, or --url.")
+    server = PipedServer(command) if command else HttpServer(str(options["url"]), options.get("pid"))
+    probe = None
+    try:
+        probe = Probe(server)
+        run_options = RunOptions(
+            bool(options.get("file_level")), options.get("warmup_queries", 20), options.get("repeat", 1)
+        )
+        with click.progressbar(length=len(cases), label="Cases", file=sys.stderr) as bar:
+            return run_cases(cases, probe, run_options, bar.update)
+    finally:
+        server.close()
+
+
+def _measured_build(command: str) -> dict[str, float]:
+    """Run a command; its wall and CPU time."""
+    import resource
+
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(shlex.split(command), stdout=subprocess.DEVNULL, check=False)  # noqa: S603
+    if done.returncode:
+        raise Unavailable(f"The build ended with code {done.returncode}: {command}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"build_s": round(time.perf_counter() - started, 2), "build_cpu_s": round(cpu, 2)}
+
+
+def _keep(report: dict[str, Any], folder: Path) -> None:
+    """Runs stay where the page shows them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
+    name = "".join(char if char.isalnum() or char in "-_." else "-" for char in str(report["name"]))
+    (folder / f"{stamp}-{name}.json").write_text(json.dumps(report, indent=1, ensure_ascii=False), encoding="utf-8")
+
+
+def _read_run(path: Path) -> dict[str, Any]:
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InvalidInput(f"{path} is no run of an evaluation: {error}") from None
+    if not isinstance(report, dict) or "quality" not in report:
+        raise InvalidInput(f"{path} is no run of an evaluation.")
+    return report
