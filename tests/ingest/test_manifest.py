@@ -1,7 +1,7 @@
 """Manifests, front matter and hints: what they say, and what is said of wrong ones."""
 
 import json
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
@@ -79,9 +79,9 @@ def test_every_matching_override_applies_in_order() -> None:
                 {"pattern": "a/*.md", "strategy": {"chunk_by": "file"}},
             ],
         ),
-        PurePosixPath("top"),
+        ("top"),
     )
-    strategy, metadata = found.plan(PurePosixPath("top/a/b.md"))
+    strategy, metadata = found.plan("top/a/b.md")
     assert strategy == Strategy("file")
     assert metadata == {"scope": "sdk", "kind": "text"}
 
@@ -93,8 +93,8 @@ def test_the_nearest_manifest_counts_alone(tmp_path: Path) -> None:
     (tmp_path / "inner" / "a.md").write_text("# A\n")
     (tmp_path / "b.md").write_text("# B\n")
     folder = DocumentsFolder(tmp_path)
-    assert folder.read(PurePosixPath("inner/a.md")).facets == {"scope": "inner"}
-    assert folder.read(PurePosixPath("b.md")).facets == {"scope": "outer", "language": "go"}
+    assert folder.read("inner/a.md").facets == {"scope": "inner"}
+    assert folder.read("b.md").facets == {"scope": "outer", "language": "go"}
 
 
 @pytest.mark.parametrize(
@@ -131,5 +131,5 @@ def test_files_that_are_none_are_named(tmp_path: Path) -> None:
     assert [str(path) for path in folder.paths()] == ["bad.md", "null.md"]
     for name, words in (("null.md", "binary data"), ("bad.md", "UTF-8 (byte 0)"), ("gone.md", "No such file")):
         with pytest.raises(Exception, match=name) as error:
-            folder.read(PurePosixPath(name))
+            folder.read(name)
         assert words in str(error.value)

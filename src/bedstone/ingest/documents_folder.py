@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from bedstone.documents import Chunk, Document
 from bedstone.errors import InvalidInput
@@ -32,7 +32,7 @@ class UnreadableFile(InvalidInput):
 class SourceFile:
     """A file that was read, and the digest of everything its chunks depend on."""
 
-    path: PurePosixPath
+    path: str
     text: str
     strategy: Strategy
     facets: dict[str, str]
@@ -44,12 +44,11 @@ class SourceFile:
 
     def document(self) -> tuple[Document, list[Chunk]]:
         """Cut it."""
-        path = str(self.path)
         title, chunks = chunk_blocks(
-            path, self.text, self.blocks(self.text), self.strategy, title=self.title, facets=self.facets
+            self.path, self.text, self.blocks(self.text), self.strategy, title=self.title, facets=self.facets
         )
         labels = {f"facet:{key}": value for key, value in self.facets.items()}
-        return Document(path, title, self.digest, {"signature": self.signature, **labels}), chunks
+        return Document(self.path, title, self.digest, {"signature": self.signature, **labels}), chunks
 
 
 class DocumentsFolder:
@@ -61,18 +60,18 @@ class DocumentsFolder:
         self.root = root
         self.manifests = Manifests(root)
 
-    def paths(self) -> list[PurePosixPath]:
+    def paths(self) -> list[str]:
         """Every document, in the order of their paths; links are followed, loops are not."""
-        return [path for path in self._everything() if path.name.endswith(SUFFIXES) and not _is_template(path)]
+        return [path for path in self._everything() if path.endswith(SUFFIXES) and not _is_template(path)]
 
-    def template_paths(self) -> list[PurePosixPath]:
+    def template_paths(self) -> list[str]:
         """Every prompt template."""
         return [path for path in self._everything() if _is_template(path)]
 
-    def signature(self, path: PurePosixPath) -> str:
+    def signature(self, path: str) -> str:
         """What a file's chunks depend on, as far as one can tell without reading it; empty if one cannot."""
         try:
-            status = (self.root / path).stat()
+            status = os.stat(f"{self.root}/{path}")  # noqa: PTH116 - thousands of times
             strategy, facets = self._planned(path)
         except (OSError, InvalidManifest):
             return ""
@@ -81,7 +80,7 @@ class DocumentsFolder:
         parts = (FORMAT, strategy, sorted(facets.items()), status.st_size, status.st_mtime_ns)
         return blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
-    def read(self, path: PurePosixPath) -> SourceFile:
+    def read(self, path: str) -> SourceFile:
         """Read one file and work out how it is to be cut."""
         signature = self.signature(path)
         try:
@@ -98,14 +97,14 @@ class DocumentsFolder:
         digest = blake2b(depends_on, digest_size=16).hexdigest()
         return SourceFile(path, front.body, strategy, facets, front.title, digest, signature, blocks, front)
 
-    def _planned(self, path: PurePosixPath) -> tuple[Strategy, dict[str, str]]:
+    def _planned(self, path: str) -> tuple[Strategy, dict[str, str]]:
         manifest = self.manifests.nearest(path)
         return manifest.plan(path) if manifest else (Strategy(), {})
 
-    def _everything(self) -> list[PurePosixPath]:
-        return sorted(self._walk(self.root, PurePosixPath(), frozenset()))
+    def _everything(self) -> list[str]:
+        return sorted(self._walk(str(self.root), "", frozenset()), key=lambda path: path.split("/"))
 
-    def _walk(self, folder: Path, inside: PurePosixPath, above: frozenset[str]) -> Iterator[PurePosixPath]:
+    def _walk(self, folder: str, inside: str, above: frozenset[str]) -> Iterator[str]:
         real = os.path.realpath(folder)
         if real in above:
             return
@@ -117,18 +116,18 @@ class DocumentsFolder:
             if entry.name.startswith("."):
                 continue
             if entry.is_dir():
-                yield from self._walk(folder / entry.name, inside / entry.name, above | {real})
+                yield from self._walk(entry.path, f"{inside}{entry.name}/", above | {real})
             elif entry.name.endswith((*SUFFIXES, *TEMPLATE_SUFFIXES)):
-                yield inside / entry.name
+                yield inside + entry.name
 
 
-def _is_template(path: PurePosixPath) -> bool:
-    return path.name.endswith(TEMPLATE_SUFFIXES)
+def _is_template(path: str) -> bool:
+    return path.endswith(TEMPLATE_SUFFIXES)
 
 
-def _parsed(path: PurePosixPath, data: bytes) -> tuple[FrontMatter, Callable[[str], list[Block]]]:
+def _parsed(path: str, data: bytes) -> tuple[FrontMatter, Callable[[str], list[Block]]]:
     """A file without its front matter, and how its blocks are found."""
-    if path.suffix in HTML:
+    if path.endswith(HTML):
         return _parsed_html(path, data), markdown_blocks
     try:
         source = data.decode("utf-8-sig")
@@ -136,11 +135,11 @@ def _parsed(path: PurePosixPath, data: bytes) -> tuple[FrontMatter, Callable[[st
         raise UnreadableFile(f"{path}: not a text in UTF-8 (byte {error.start})") from None
     if "\0" in source:
         raise UnreadableFile(f"{path}: not a text, but binary data")
-    if path.suffix in TEXT:
+    if path.endswith(TEXT):
         from bedstone.ingest.formats.text import text_blocks  # noqa: PLC0415 - formats are loaded when they occur
 
         return FrontMatter(source), text_blocks
-    if path.suffix in REST:
+    if path.endswith(REST):
         from bedstone.ingest.formats.rst import rst_to_markdown  # noqa: PLC0415
 
         return FrontMatter(rst_to_markdown(source)), markdown_blocks
@@ -150,7 +149,7 @@ def _parsed(path: PurePosixPath, data: bytes) -> tuple[FrontMatter, Callable[[st
         raise InvalidManifest(f"{path}: {error.message}") from None
 
 
-def _parsed_html(path: PurePosixPath, data: bytes) -> FrontMatter:
+def _parsed_html(path: str, data: bytes) -> FrontMatter:
     from bedstone.ingest.formats.html import html_to_markdown  # noqa: PLC0415
 
     if len(data) > LARGEST_HTML:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from bedstone.errors import InvalidInput
@@ -11,7 +11,7 @@ from bedstone.ingest.chunking import LEVELS, Strategy
 from bedstone.ingest.globs import glob_pattern
 
 NAME = ".docs-mcp.json"
-TOP = PurePosixPath()
+TOP = ""  # the documents' own folder, relative to itself
 KEYS = {"$schema", "version", "strategy", "metadata", "taxonomy", "mcpServerInstructions", "overrides"}
 
 
@@ -43,7 +43,7 @@ class FacetSettings:
 class Manifest:
     """One manifest; `folder` is relative to the documents."""
 
-    folder: PurePosixPath = TOP
+    folder: str = TOP
     strategy: Strategy | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     taxonomy: Mapping[str, FacetSettings] = field(default_factory=dict)
@@ -51,10 +51,19 @@ class Manifest:
     overrides: tuple[Override, ...] = ()
     unknown_keys: tuple[str, ...] = ()
 
-    def plan(self, path: PurePosixPath) -> tuple[Strategy, dict[str, str]]:
+    @property
+    def name(self) -> str:
+        """Where it lies."""
+        return f"{self.folder}/{NAME}" if self.folder else NAME
+
+    def inside(self, path: str) -> str:
+        """A governed file's path from the manifest's folder."""
+        return path[len(self.folder) + 1 :] if self.folder else path
+
+    def plan(self, path: str) -> tuple[Strategy, dict[str, str]]:
         """How to cut and label a file: every matching override applies, in order."""
         strategy, metadata = self.strategy or Strategy(), dict(self.metadata)
-        inside = str(path.relative_to(self.folder))
+        inside = self.inside(path) if self.overrides else ""
         for override in self.overrides:
             if glob_pattern(override.pattern).fullmatch(inside):
                 strategy = override.strategy or strategy
@@ -67,36 +76,39 @@ class Manifests:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._found: dict[PurePosixPath, Manifest | InvalidManifest | None] = {}
+        self._nearest: dict[str, Manifest | InvalidManifest | None] = {}
 
-    def nearest(self, path: PurePosixPath) -> Manifest | None:
+    def nearest(self, path: str) -> Manifest | None:
         """The manifest of a file, if there is one between it and the top of the documents."""
-        for folder in path.parents:
-            if folder not in self._found:
-                self._found[folder] = self._read(folder)
-            manifest = self._found[folder]
-            if isinstance(manifest, InvalidManifest):
-                raise InvalidManifest(manifest.message)
-            if manifest is not None:
-                return manifest
-        return None
+        manifest = self._above(path.rpartition("/")[0])
+        if isinstance(manifest, InvalidManifest):
+            raise InvalidManifest(manifest.message)
+        return manifest
 
     @property
     def all(self) -> list[Manifest]:
         """Every manifest that was needed so far, in the order of their folders."""
-        return [manifest for _, manifest in sorted(self._found.items()) if isinstance(manifest, Manifest)]
+        found = {item.folder: item for item in self._nearest.values() if isinstance(item, Manifest)}
+        return [found[folder] for folder in sorted(found)]
 
-    def _read(self, folder: PurePosixPath) -> Manifest | InvalidManifest | None:
+    def _above(self, folder: str) -> Manifest | InvalidManifest | None:
+        if folder not in self._nearest:
+            own = self._read(folder)
+            self._nearest[folder] = self._above(folder.rpartition("/")[0]) if own is None and folder else own
+        return self._nearest[folder]
+
+    def _read(self, folder: str) -> Manifest | InvalidManifest | None:
+        """A folder's own manifest; one that is wrong is said for every file it governs, but read once."""
         file = self._root / folder / NAME
         if not file.is_file():
             return None
         try:
             return parse_manifest(file.read_text(encoding="utf-8"), folder)
         except (InvalidManifest, UnicodeDecodeError) as error:
-            return InvalidManifest(f"{folder / NAME}: {error}")  # said for every file it governs, read once
+            return InvalidManifest(f"{Manifest(folder).name}: {error}")
 
 
-def parse_manifest(text: str, folder: PurePosixPath = TOP) -> Manifest:
+def parse_manifest(text: str, folder: str = TOP) -> Manifest:
     """Read a manifest; messages name the key that is wrong."""
     try:
         data = json.loads(text)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -54,11 +54,11 @@ class PromptTemplate:
         )
 
 
-def read_templates(root: Path, paths: Iterable[PurePosixPath]) -> tuple[list[PromptTemplate], list[str]]:
+def read_templates(root: Path, paths: Iterable[str]) -> tuple[list[PromptTemplate], list[str]]:
     """Every template by name, and what is wrong with some; where both kinds have a name, YAML wins."""
     found: dict[str, PromptTemplate] = {}
     problems: list[str] = []
-    for path in sorted(paths, key=lambda item: (item.name.endswith(".md"), item)):
+    for path in sorted(paths, key=lambda item: (item.endswith(".md"), item)):
         try:
             template = _read(root, path)
         except (InvalidManifest, OSError, UnicodeDecodeError) as error:
@@ -71,17 +71,16 @@ def read_templates(root: Path, paths: Iterable[PurePosixPath]) -> tuple[list[Pro
     return [found[name] for name in sorted(found)], problems
 
 
-def _read(root: Path, path: PurePosixPath) -> PromptTemplate:
+def _read(root: Path, path: str) -> PromptTemplate:
     text = (root / path).read_text(encoding="utf-8-sig")
-    name = str(path)
-    if name.endswith(".md"):
+    if path.endswith(".md"):
         front = FENCED.match(text)
         data = _yaml(front[1]) if front else {}
         body = text[front.end() :] if front else text
         messages: tuple[tuple[str, str], ...] = (("user", body.strip()),)
-        return _template(name.removesuffix(".template.md"), data, messages)
+        return _template(path.removesuffix(".template.md"), data, messages)
     data = _yaml(text)
-    return _template(name.removesuffix(".template.yaml"), data, _messages(data.get("messages")))
+    return _template(path.removesuffix(".template.yaml"), data, _messages(data.get("messages")))
 
 
 def _template(name: str, data: dict[str, Any], messages: tuple[tuple[str, str], ...]) -> PromptTemplate:

@@ -19,7 +19,7 @@ def suggest_manifest(folder: DocumentsFolder) -> dict[str, Any]:
         except BedstoneError:
             continue
         levels = Counter(block.level for block in file.blocks(file.text) if block.level)
-        choices[str(path)] = suggest_level(levels)
+        choices[path] = suggest_level(levels)
     counts = Counter(choices.values())
     default = min(PREFERENCE, key=lambda choice: (-counts[choice], PREFERENCE.index(choice)))
     overrides = [

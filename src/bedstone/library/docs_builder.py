@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from bedstone.documents import Document
@@ -107,14 +107,14 @@ class DocsBuilder:
         while batch := list(islice(files, BATCH_FILES)):
             store.put(file.document() for file in batch)
             changed += len(batch)
-        gone = sorted(set(known) - {str(path) for path in paths})
+        gone = sorted(set(known) - set(paths))
         store.delete(gone)
         return changed, len(gone)
 
-    def _changed_files(self, paths: Sequence[PurePosixPath], known: dict[str, Document]) -> Iterator[SourceFile]:
+    def _changed_files(self, paths: Sequence[str], known: dict[str, Document]) -> Iterator[SourceFile]:
         for number, path in enumerate(paths, start=1):
             self._progress("Reading", number, len(paths))
-            old = known.get(str(path))
+            old = known.get(path)
             if old and old.metadata.get("signature") and old.metadata["signature"] == self._folder.signature(path):
                 continue
             try:

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
-from posixpath import normpath
+from pathlib import Path
+from posixpath import dirname, join, normpath
 
 from bedstone.errors import BedstoneError
 from bedstone.ingest.documents_folder import DocumentsFolder, SourceFile
 from bedstone.ingest.globs import glob_pattern
-from bedstone.ingest.manifest import NAME, Manifest
+from bedstone.ingest.manifest import Manifest
 from bedstone.ingest.prompt_templates import read_templates
 
 FENCED_CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1", re.DOTALL | re.MULTILINE)
@@ -34,7 +34,7 @@ def check_documents(root: Path, progress: Callable[[str, int, int], None]) -> Ch
     report = CheckReport()
     paths = folder.paths()
     facets: set[str] = set()
-    governed: dict[PurePosixPath, list[str]] = {}
+    governed: dict[str, list[str]] = {}
     for number, path in enumerate(paths, start=1):
         progress("Validating", number, len(paths))
         try:
@@ -50,7 +50,7 @@ def check_documents(root: Path, progress: Callable[[str, int, int], None]) -> Ch
         if manifest is None:
             report.warnings.append(f"{path}: no manifest, so it is cut at h2")
         else:
-            governed.setdefault(manifest.folder, []).append(str(path.relative_to(manifest.folder)))
+            governed.setdefault(manifest.folder, []).append(manifest.inside(path))
     for manifest in folder.manifests.all:
         report.warnings += _about_manifest(manifest, governed.get(manifest.folder, []), facets)
     report.errors += read_templates(root, folder.template_paths())[1]
@@ -65,13 +65,13 @@ def _about_file(file: SourceFile, root: Path) -> Iterator[str]:
     for target in dict.fromkeys(LINK.findall(text)):
         if ELSEWHERE.match(target):
             continue
-        path = normpath(file.path.parent / re.split(r"[#?]", target.replace("%20", " "))[0])
+        path = normpath(join(dirname(file.path), re.split(r"[#?]", target.replace("%20", " "))[0]))
         if not path.startswith("..") and not (root / path).exists():
             yield f"{file.path}: broken link to {target}"
 
 
 def _about_manifest(manifest: Manifest, governed: list[str], facets: set[str]) -> Iterator[str]:
-    name = manifest.folder / NAME
+    name = manifest.name
     for key in manifest.unknown_keys:
         yield f"{name}: unknown key {key}"
     for number, override in enumerate(manifest.overrides):

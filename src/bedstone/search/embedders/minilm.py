@@ -8,8 +8,6 @@ from typing import Any
 
 import bedstone_minilm as model
 import numpy as np
-import onnxruntime
-from tokenizers import Tokenizer
 
 from bedstone.search.embedder import Vectors
 
@@ -59,22 +57,30 @@ class MiniLm:
 
     @cached_property
     def _tokenizer(self) -> Any:
-        tokenizer = Tokenizer.from_file(str(model.TOKENIZER))
+        tokenizer = _tokenizer()
         tokenizer.enable_truncation(model.WINDOW)
-        tokenizer.no_padding()
         return tokenizer
 
     @cached_property
     def _splitter(self) -> Any:
-        splitter = Tokenizer.from_file(str(model.TOKENIZER))
+        splitter = _tokenizer()
         splitter.no_truncation()
-        splitter.no_padding()
         return splitter
 
     @cached_property
-    def _session(self) -> onnxruntime.InferenceSession:
+    def _session(self) -> Any:
+        import onnxruntime  # noqa: PLC0415 - a build that changes nothing needs no model
+
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         # Spinning threads on two busy cores cut the speed to a third.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         return onnxruntime.InferenceSession(model.MODEL, options, providers=["CPUExecutionProvider"])
+
+
+def _tokenizer() -> Any:
+    from tokenizers import Tokenizer  # noqa: PLC0415
+
+    tokenizer = Tokenizer.from_file(str(model.TOKENIZER))
+    tokenizer.no_padding()  # the file pads everything to 128
+    return tokenizer
