@@ -40,6 +40,17 @@ async def test_every_entry_point_serves_the_toolset_under_its_name(command: list
         assert payload(await client.call_tool("get_kb_content"))["content"] == HANDBOOK.read_text()
 
 
+@pytest.mark.parametrize("command", [["-m", "bedstone.mcp_servers.docs.server"], ["mcp_servers/docs/server.py"]])
+async def test_the_docs_server_starts_alone(command: list[str], tmp_path: Path) -> None:
+    bedstone("docs", "build", ROOT / "demo" / "docs", "--out", tmp_path / "index", "--embedding-provider", "none")
+    arguments = [*command, "--docs-index", str(tmp_path / "index")]
+    process = StdioServerParameters(command=sys.executable, args=arguments, env=clean_environment(), cwd=ROOT)
+    async with Client(process, mode=HANDSHAKE) as client:
+        assert client.server_info
+        assert client.server_info.name == "docs"
+        assert payload(await client.call_tool("search_docs", {"query": "rate limit"}))["hits"]
+
+
 def test_the_hub_has_its_own_name_and_an_alias_for_every_label(tmp_path: Path) -> None:
     initialize = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
     with listening("--kb-file", HANDBOOK, log=tmp_path / "log") as server:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bedstone.documents import Document
 from bedstone.errors import BedstoneError
@@ -15,11 +15,11 @@ from bedstone.ingest.documents_folder import DocumentsFolder, SourceFile
 from bedstone.ingest.manifest import Manifest
 from bedstone.ingest.prompt_templates import read_templates
 from bedstone.library.docs_index import VECTORS, IndexFolder
-from bedstone.search.embedder import Embedder
-from bedstone.search.indexer import embed_missing
-from bedstone.search.indexes.vectors import VectorIndex
 from bedstone.search.indexes.words import WordIndex
 from bedstone.store.engines.sqlite import SqliteStore
+
+if TYPE_CHECKING:  # a build without vectors never loads numpy
+    from bedstone.search.embedder import Embedder
 
 BATCH_FILES = 200
 DEFAULT_DESCRIPTION = "Documentation corpus"
@@ -53,7 +53,7 @@ class DocsBuilder:
     """One build of one corpus."""
 
     def __init__(
-        self, docs: Path, index: Path, embedder: Embedder | None, options: BuildOptions, progress: Progress
+        self, docs: Path, index: Path, embedder: "Embedder | None", options: BuildOptions, progress: Progress
     ) -> None:
         self._folder = DocumentsFolder(docs)
         self._docs = docs
@@ -135,7 +135,9 @@ class DocsBuilder:
         words.finish()
         return behind
 
-    def _embed(self, store: SqliteStore, embedder: Embedder) -> None:
+    def _embed(self, store: SqliteStore, embedder: "Embedder") -> None:
+        from bedstone.search.indexer import embed_missing  # noqa: PLC0415
+
         total, done = store.counts().chunks, 0
 
         def advance(count: int) -> None:
@@ -145,7 +147,9 @@ class DocsBuilder:
 
         embed_missing(store, embedder, advance, workers=self._options.workers)
 
-    def _index_vectors(self, work: Path, store: SqliteStore, embedder: Embedder) -> None:
+    def _index_vectors(self, work: Path, store: SqliteStore, embedder: "Embedder") -> None:
+        from bedstone.search.indexes.vectors import VectorIndex  # noqa: PLC0415
+
         total = store.counts().passages
         vectors = VectorIndex(store, embedder.dimensions, embedder.reach, work / VECTORS)
         vectors.catch_up(lambda done: self._progress("Indexing vectors", done, total))
@@ -216,7 +220,7 @@ def _taxonomy(store: SqliteStore, manifests: Sequence[Manifest]) -> dict[str, An
     return taxonomy
 
 
-def _embedding(embedder: Embedder | None) -> dict[str, Any] | None:
+def _embedding(embedder: "Embedder | None") -> dict[str, Any] | None:
     if embedder is None:
         return None
     return {

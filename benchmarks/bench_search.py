@@ -1,0 +1,293 @@
+"""Search: quality and cost over stdio, and the engine beside its libraries as a corpus grows: `make bench-search`.
+
+Documents and cases come from the data folder beside the project (or $BEDSTONE_BENCH_DATA). CPU times and ratios are
+what to compare; the floor is tantivy and usearch called directly, in the same process, on the same index.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tantivy
+
+import bedstone.search.indexes.vectors as vector_module
+from bedstone.documents import Chunk, Document, Passage, StoredChunk
+from bedstone.search.embedders.minilm import MiniLm
+from bedstone.search.engine import SearchEngine
+from bedstone.search.index import Query
+from bedstone.search.indexes.hybrid import HybridIndex
+from bedstone.search.indexes.vectors import VectorIndex
+from bedstone.search.indexes.words import WordIndex
+from bedstone.search.query import Is
+from bedstone.search.terms import stop_terms, terms
+from bedstone.store.engines.sqlite import SqliteStore
+
+DATA = Path(os.environ.get("BEDSTONE_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))
+BEDSTONE = Path(sys.executable).with_name("bedstone")
+QUERIES = 150
+FUSION_MS = 0.3
+NOISE = 0.15  # of a resampled vector, so that no two are the same
+
+
+def row(*cells: object) -> None:
+    print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
+
+
+def unpacked(archive: Path, folder: Path) -> Path:
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder, filter="data")
+    name = archive.name.removesuffix(".tar.xz")
+    return folder / name if (folder / name).is_dir() else folder
+
+
+def cpu_of(*command: str | Path) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def megabytes(folder: Path) -> float:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+
+
+def corpora(work: Path) -> None:
+    """Known-item cases over stdio, and what builds cost."""
+    print("\n## Known-item cases over stdio\n")
+    row(
+        "corpus", "vectors", "MRR@5", "nDCG@5", "hit@5", "CPU ms", "p50 ms", "p95 ms", "peak MB", "start ms", "index MB"
+    )
+    row(*["---"] * 11)
+    builds: list[tuple[str, str, float, float, float]] = []
+    for name in ("python-sdk", "sdks"):
+        source = unpacked(DATA / "docs" / f"{name}.tar.xz", work / name)
+        for path in source.rglob("*.md"):
+            os.utime(path, (1e9, 1e9))
+        for provider in ("none", "minilm"):
+            index = work / f"{name}-{provider}"
+            build = (BEDSTONE, "docs", "build", source, "--out", index, "--embedding-provider", provider)
+            cold = cpu_of(*build)
+            report_file = work / "report.json"
+            command = (BEDSTONE, "eval", "run", "--cases", DATA / "docs" / f"{name}.cases.json", "--json", report_file)
+            server = ("--data-dir", work, "--", BEDSTONE, "serve", "--toolsets", "docs", "--docs-index", index)
+            subprocess.run((*command, *server), check=True, capture_output=True)
+            report = json.loads(report_file.read_text())
+            quality, times = report["quality"], report["search_ms"]
+            row(
+                name,
+                provider,
+                *(quality[key] for key in ("mrr@5", "ndcg@5", "hit@5")),
+                report["cpu_ms_per_search"],
+                times["p50"],
+                times["p95"],
+                report["peak_rss_mb"],
+                report["ready_ms"],
+                f"{megabytes(index):.1f}",
+            )
+            unchanged = cpu_of(*build)
+            page = next(source.rglob("README.md"), None) or next(source.rglob("*.md"))
+            page.write_text(page.read_text() + "\nOne more sentence.\n")
+            os.utime(page, (1.1e9, 1.1e9))
+            builds.append((name, provider, cold, cpu_of(*build), unchanged))
+    print("\n## Builds, CPU seconds of the whole command\n")
+    row("corpus", "vectors", "cold (vectors may come from the cache)", "one file changed", "nothing changed")
+    row(*["---"] * 5)
+    for name, provider, *times in builds:
+        row(name, provider, *(f"{item:.2f}" for item in times))
+
+
+def real_chunks(work: Path) -> list[StoredChunk]:
+    """The largest corpus there is, cut as the product cuts it."""
+    source = unpacked(DATA / "docs" / "mdn_content.tar.xz", work / "mdn")
+    index = work / "mdn-index"
+    seconds = cpu_of(BEDSTONE, "docs", "build", source, "--out", index, "--embedding-provider", "none")
+    generation = index / json.loads((index / "metadata.json").read_text())["index"]["generation"]
+    store = SqliteStore(generation / "store.sqlite", read_only=True)
+    chunks = list(store.chunks_between(0, 2**62))
+    store.close()
+    print(f"\nMDN: {len(chunks)} chunks, built for words in {seconds:.1f} s of CPU, {megabytes(index):.0f} MB.")
+    return chunks
+
+
+def real_vectors(work: Path) -> np.ndarray[Any, Any]:
+    """Vectors of documentation, to resample from."""
+    index = work / "sdks-minilm"
+    generation = index / json.loads((index / "metadata.json").read_text())["index"]["generation"]
+    store = SqliteStore(generation / "store.sqlite", read_only=True)
+    ids = [item.id for item in store.passages_between(0, 2**62)]
+    vectors = store.vectors(ids)
+    store.close()
+    return np.frombuffer(b"".join(vectors[number] for number in ids), np.float16).reshape(-1, 384).astype(np.float32)
+
+
+def filled(path: Path, size: int, chunks: Sequence[StoredChunk], vectors: np.ndarray[Any, Any]) -> SqliteStore:
+    """A store of so many chunks with one passage each."""
+    random = np.random.default_rng(size)
+    store = SqliteStore(path)
+
+    def documents() -> Iterator[tuple[Document, list[Chunk]]]:
+        for number in range(size):
+            chunk = chunks[number % len(chunks)].chunk
+            part = {"part": str(number % 10)}
+            yield Document(str(number), "", ""), [replace(chunk, id=str(number), text="", facets=part)]
+
+    store.put(documents())
+    for start in range(0, size, 10_000):
+        count = min(10_000, size - start)
+        picked = vectors[random.integers(0, len(vectors), count)]
+        noisy = picked + random.normal(size=picked.shape).astype(np.float32) * NOISE / np.sqrt(picked.shape[1])
+        noisy /= np.linalg.norm(noisy, axis=1, keepdims=True)
+        halves = noisy.astype(np.float16)
+        store.put_passages([(Passage(start + row_ + 1, 0, 1), halves[row_].tobytes()) for row_ in range(count)])
+    return store
+
+
+def cpu_ms(work: Callable[[Any], object], items: Sequence[Any]) -> float:
+    for item in items[:10]:
+        work(item)
+    started = time.process_time()
+    for item in items:
+        work(item)
+    return (time.process_time() - started) / len(items) * 1000
+
+
+def floor_words(words: WordIndex, text: str) -> object:
+    """What tantivy needs at least: the query's words, summed, the best hundred with their numbers."""
+    schema, searcher = words._schema, words._searcher  # noqa: SLF001
+    wanted = [term for term in dict.fromkeys(terms(text)) if term not in stop_terms()] or terms(text)
+    clauses = [(tantivy.Occur.Should, tantivy.Query.term_query(schema, "all", term)) for term in wanted]
+    hits = searcher.search(tantivy.Query.boolean_query(clauses), 100, count=False).hits
+    return searcher.fast_field_values("rowid", [address for _, address in hits])
+
+
+def growth(work: Path, sizes: Sequence[int]) -> None:
+    """The engine beside its libraries."""
+    model = MiniLm()
+    chunks, vectors = real_chunks(work), real_vectors(work)
+    rows = [json.loads(line) for line in _lines(work, "ray_docs", "queries.jsonl")][:QUERIES]
+    texts = [item["text"] for item in rows]
+    embedding = cpu_ms(model.embed_query, texts)
+    questions = [(text, model.embed_query(text)) for text in texts]
+    print(f"\n## Growth, CPU ms a query ({len(texts)} questions; embedding one takes {embedding:.2f} ms)\n")
+    head = ("chunks", "tantivy alone", "usearch alone", "words", "vectors", "hybrid", "filtered", "hybrid / floor")
+    row(*head, "filtered / floor", "recall@10", "filtered recall@10", "index s", "peak MB")
+    row(*["---"] * 13)
+    for size in sizes:
+        with closing(filled(work / f"{size}.sqlite", size, chunks, vectors)) as store:
+            at_size(store, WordIndex(work / f"{size}.words"), model, questions, embedding)
+
+
+def at_size(store: SqliteStore, words: WordIndex, model: MiniLm, questions: Sequence[Any], embedding: float) -> None:
+    near = VectorIndex(store, 384, model.reach)
+    started = time.process_time()
+    words.catch_up(store)
+    near.catch_up()
+    indexed = time.process_time() - started
+    index = HybridIndex(store, words, near)
+    engine = SearchEngine(index, model)
+    narrow = Is("part", ("3",))
+    floor_w = cpu_ms(lambda item: floor_words(words, item[0]), questions)
+    floor_v = cpu_ms(lambda item: _floor_vectors(near, item[1]), questions)
+    just_words = cpu_ms(lambda item: index.search(Query(item[0])), questions)
+    just_vectors = cpu_ms(lambda item: near.search(item[1], 100), questions)
+    hybrid = cpu_ms(lambda item: index.search(Query(item[0], item[1])), questions)
+    filtered = cpu_ms(lambda item: index.search(Query(item[0], item[1], condition=narrow)), questions)
+    floor = floor_w + floor_v + FUSION_MS
+    size = store.counts().chunks
+    row(
+        f"{size:,}",
+        *(f"{item:.2f}" for item in (floor_w, floor_v, just_words, just_vectors, hybrid, filtered)),
+        f"{hybrid / floor:.2f}",
+        f"{filtered / floor:.2f}",
+        f"{recall(store, near, questions, None):.3f}",
+        f"{recall(store, near, questions, narrow):.3f}",
+        f"{indexed:.1f}",
+        f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}",
+    )
+    whole = cpu_ms(lambda item: engine.search(item[0]), questions)
+    ratio = whole / (embedding + hybrid)
+    print(f"\nEnd to end at {size:,}: {whole:.2f} ms, {ratio:.2f} times embedding and hybrid.\n", flush=True)
+    words.finish()
+
+
+def _floor_vectors(near: VectorIndex, query: np.ndarray[Any, Any]) -> object:
+    codes = near._quantised(query[None])  # noqa: SLF001
+    if near._graph is not None:  # noqa: SLF001
+        return near._graph.search(codes[0], 100, threads=1)  # noqa: SLF001
+    return vector_module._products(codes[0], near._table.codes)  # noqa: SLF001
+
+
+def recall(store: SqliteStore, near: VectorIndex, questions: Sequence[Any], condition: Is | None) -> float:
+    """How many of the ten nearest are found, against every vector compared exactly."""
+    table = near._table  # noqa: SLF001
+    found = [store.vectors(table.ids[start : start + 20_000].tolist()) for start in range(0, len(table.ids), 20_000)]
+    known = {number: vector for part in found for number, vector in part.items()}
+    matrix = np.frombuffer(b"".join(known[number] for number in table.ids.tolist()), np.float16).reshape(-1, 384)
+    exact = matrix.astype(np.float32)
+    inside = np.ones(len(table.ids), bool) if condition is None else table.passing(condition)
+    hits = 0
+    for _, query in questions:
+        best = table.chunks[np.argsort(-np.where(inside, exact @ query, -2.0))[:10]]
+        cosines = near.search(query, 100, condition).cosines
+        hits += len(set(sorted(cosines, key=lambda rowid: -cosines[rowid])[:10]) & set(best.tolist()))
+    return hits / (10 * len(questions))
+
+
+def _lines(work: Path, name: str, file: str) -> list[str]:
+    folder = unpacked(DATA / "retrieval" / f"{name}.tar.xz", work / name)
+    return (folder / file).read_text().splitlines()
+
+
+def embedding_speed(work: Path) -> None:
+    """Passages per CPU second; beside sentence-transformers where an environment with it is named."""
+    documents = [json.loads(line)["text"] for line in _lines(work, "scifact", "corpus.jsonl")][:200]
+    model = MiniLm()
+    passages = [text[start:end] for text in documents for start, end in model.passages("", text)]
+    model.embed(passages[:5])
+    started = time.process_time()
+    model.embed(passages)
+    speed = len(passages) / (time.process_time() - started)
+    print(f"\n## Embedding\n\n{speed:.1f} passages per CPU second, one thread.")
+    peer, weights = os.environ.get("BEDSTONE_TORCH_PYTHON"), os.environ.get("BEDSTONE_TORCH_MODEL")
+    if peer and weights:
+        (work / "passages.json").write_text(json.dumps(passages))
+        script = (
+            "import json,sys,time,torch;torch.set_num_threads(1);"
+            "from sentence_transformers import SentenceTransformer as S;m=S(sys.argv[1],device='cpu');"
+            "t=json.load(open(sys.argv[2]));m.encode(t[:5]);s=time.process_time();m.encode(t,batch_size=32);"
+            "print(len(t)/(time.process_time()-s))"
+        )
+        done = subprocess.run(
+            [peer, "-c", script, weights, work / "passages.json"], capture_output=True, text=True, check=True
+        )
+        theirs = float(done.stdout.split()[-1])
+        print(f"sentence-transformers on torch: {theirs:.1f}; ratio {speed / theirs:.2f}.")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", default="1000,10000,100000", help="chunks; 1000000 takes half an hour")
+    options = parser.parse_args()
+    if not DATA.is_dir():
+        sys.exit(f"There is no data in {DATA}.")
+    with tempfile.TemporaryDirectory(prefix="bedstone-bench-") as folder:
+        work = Path(folder)
+        corpora(work)
+        growth(work, [int(size) for size in options.sizes.split(",")])
+        embedding_speed(work)
+
+
+if __name__ == "__main__":
+    main()

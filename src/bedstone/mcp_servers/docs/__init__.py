@@ -1,0 +1,1 @@
+"""The docs toolset as a server of its own."""
