@@ -134,8 +134,8 @@ class WordIndex:
         return {int(rowid or 0): float(score or 0.0) for rowid, (score, _) in zip(rowids, found, strict=True)}
 
     def quotes(self, text: str) -> bool:
-        """Whether the query is a heading, a name in code, or a stretch of text: somebody knows what he looks for."""
-        if self._searcher.doc_freq("heading", whole(text)):
+        """Whether the query is a heading, perhaps with the one above, a name in code, or a stretch of text."""
+        if any(self._searcher.doc_freq(field, whole(text)) for field in ("heading", "trail")):
             return True
         every = self._terms(text)
         if len(text.split()) == 1:
@@ -199,7 +199,8 @@ class WordIndex:
         """The whole query as a phrase, and each pair of neighbours; a phrase of one word would panic."""
         if not weights.nearness:
             return []
-        pairs = [pair for pair in pairwise(every) if not stop_terms().issuperset(pair)]
+        # Pairs with a stop word say little, and cost more than everything else together.
+        pairs = [pair for pair in pairwise(every) if stop_terms().isdisjoint(pair)]
         phrases = [("all", every, PHRASE_WEIGHT), ("head", every, HEAD_PHRASE_WEIGHT)] if len(every) > 1 else []
         phrases += [("all", list(pair), PAIR_WEIGHT) for pair in pairs]
         return [
@@ -289,7 +290,8 @@ def _schema() -> Any:
     builder.add_text_field("facet_keys", tokenizer_name="raw", index_option="basic")
     for name in ("all", "head"):
         builder.add_text_field(name, tokenizer_name="words")
-    builder.add_text_field("heading", tokenizer_name="raw", index_option="basic")
+    for name in ("heading", "trail"):
+        builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     for name in ("names", "grams"):
         builder.add_text_field(name, tokenizer_name="whitespace", index_option="freq")
     return builder.build()
@@ -308,6 +310,7 @@ def _fields(stored: StoredChunk, title: str) -> tantivy.Document:
         all=" \n ".join(everything),
         head=" \n ".join(head),
         heading=whole(chunk.heading),
+        trail=whole(" ".join(chunk.breadcrumb[-2:])),
         names=" ".join(names).lower(),
         grams=" ".join(bigrams("\n".join([*head, chunk.plain]))),
     )
