@@ -1,5 +1,7 @@
 """One suite for every search index: what `SearchIndex` promises."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -221,3 +223,13 @@ def test_a_graph_finds_what_a_scan_finds(filtered: bool, tmp_path: Path, monkeyp
         hits += len(set(sorted(near, key=lambda rowid: -near[rowid])[:10]) & set(exact.tolist()))
     assert hits / 500 >= 0.98
     store.close()
+
+
+def test_a_graph_and_a_model_live_in_one_process() -> None:
+    """In whichever order they are first needed: their libraries crash when loaded the wrong way round."""
+    program = (
+        "from bedstone.search.indexes.vectors import _usearch; _usearch();"
+        "from bedstone.search.embedders.minilm import MiniLm; print(MiniLm().embed_query('x').shape)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "(384,)\n")

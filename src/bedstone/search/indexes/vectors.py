@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -302,11 +303,10 @@ class VectorIndex:
         self._graph = graph
 
     def _opened_graph(self) -> "Index":
-        from usearch.index import Index  # noqa: PLC0415 - a small index never needs it
-
+        index_type = _usearch()
         if self._file is not None and self._file.exists():
             try:
-                graph = Index.restore(str(self._file), view=self._read_only)
+                graph = index_type.restore(str(self._file), view=self._read_only)
             except (ValueError, RuntimeError) as error:
                 logger.warning("Building the vector index again: %s", error, extra={"action": "index_rebuilt"})
             else:
@@ -318,9 +318,7 @@ class VectorIndex:
         return self._new_graph()
 
     def _new_graph(self) -> "Index":
-        from usearch.index import Index  # noqa: PLC0415
-
-        return Index(
+        return _usearch()(
             ndim=self._dimensions,
             metric="cos",
             dtype="i8",
@@ -328,6 +326,18 @@ class VectorIndex:
             expansion_add=EXPANSION_ADD,
             expansion_search=EXPANSION_SEARCH,
         )
+
+
+def _usearch() -> "type[Index]":
+    """The graph's library, which a small index never needs.
+
+    onnxruntime must be there first: loaded after usearch 2.26 it crashes the process.
+    """
+    with suppress(ImportError):
+        import onnxruntime  # noqa: F401, PLC0415
+    from usearch.index import Index  # noqa: PLC0415
+
+    return Index
 
 
 def _products(query: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.float64]:
