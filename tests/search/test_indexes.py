@@ -63,6 +63,7 @@ def index(
     if "graph" in request.param:
         monkeypatch.setattr(vector_module, "GRAPH_FROM", 1)
         monkeypatch.setattr(vector_module, "SUBSET", 1)
+        monkeypatch.setattr(vector_module, "SCANNED", 1)
     index = INDEXES[request.param](store, tmp_path)
     index.catch_up()
     return index
@@ -197,11 +198,14 @@ def test_a_graph_is_kept_and_a_damaged_one_is_built_again(
     assert opened(read_only=False).search(query, 2).cosines == first.search(query, 2).cosines
 
 
-@pytest.mark.parametrize("filtered", [False, True])
-def test_a_graph_finds_what_a_scan_finds(filtered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("filtered", "scanned"), [(False, 1), (True, 1), (True, 10_000)])
+def test_a_graph_finds_what_a_scan_finds(
+    filtered: bool, scanned: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Recall at ten on vectors with the spread of real ones; `make bench-search` measures it on 100,000."""
     monkeypatch.setattr(vector_module, "GRAPH_FROM", 1000)
     monkeypatch.setattr(vector_module, "SUBSET", 100)
+    monkeypatch.setattr(vector_module, "SCANNED", scanned)
     random = np.random.default_rng(7)
     centres = random.normal(size=(40, 64))
     vectors = centres[random.integers(0, 40, 4000)] + random.normal(size=(4000, 64)) * 0.7

@@ -26,10 +26,13 @@ Codes = NDArray[np.int8]
 Halves = NDArray[np.float16]
 Numbers = NDArray[np.int64]
 
-GRAPH_FROM = 30_000  # passages; below, a scan costs less than a millisecond more and needs no building
-SUBSET = 20_000  # so many passages that pass a filter are scanned, more are filtered out of what the graph finds
-FILTERED_FETCH = 10  # times as many candidates, where a filter drops most of them
-CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH = 32, 256, 300  # recall@10 0.99 at 100,000; see docs/benchmarks.md
+GRAPH_FROM = 60_000  # passages; below, a scan costs as much as a graph that finds as much, and needs no building
+SUBSET = 20_000  # so many passages that pass a filter are picked out and scanned
+SCANNED = 200_000  # so many are all scanned where a filter lets more pass; above, the graph is asked for more
+FILTERED_FETCH = 10
+# Recall@10 0.99 at 100,000, also where every vector has several near copies, which is hard for a graph; with a width of
+# 300 it is 0.99 on plain documentation, but 0.93 there.
+CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH = 32, 256, 800
 READ_BATCH = 5_000
 EVERYTHING = (0, 2**62)
 
@@ -174,11 +177,15 @@ class VectorIndex:
 
     def _candidates(self, table: _Table, code: Codes, fetch: int, passing: NDArray[np.bool_] | None) -> Numbers:
         """Where the passages stand that are probably nearest."""
-        if self._graph is None or (passing is not None and np.count_nonzero(passing) <= SUBSET):
-            inside = None if passing is None else np.flatnonzero(passing)
-            codes = table.codes if inside is None else table.codes[inside]
-            best = _largest(_products(code[0], codes), fetch)
-            return best if inside is None else inside[best]
+        if passing is not None and np.count_nonzero(passing) <= SUBSET:
+            inside = np.flatnonzero(passing)
+            return inside[_largest(_products(code[0], table.codes[inside]), fetch)]
+        if self._graph is None or (passing is not None and len(table.ids) <= SCANNED):
+            products = _products(code[0], table.codes)
+            if passing is None:
+                return _largest(products, fetch)
+            products[~passing] = -np.inf
+            return _largest(products, min(fetch, int(np.count_nonzero(passing))))
         more = fetch * FILTERED_FETCH if passing is not None else fetch
         found = self._graph.search(code[0], min(more, len(self._graph)), threads=1).keys.astype(np.int64)
         places = table.places(found)
