@@ -11,6 +11,7 @@ from bedstone.errors import BedstoneError
 COMMANDS = {
     "serve": "bedstone.cli.serve:serve",
     "tools": "bedstone.cli.tools:tools",
+    "knowledge": "bedstone.cli.knowledge:knowledge",
     "docs": "bedstone.cli.docs:docs",
     "kb": "bedstone.cli.kb:kb",
     "eval": "bedstone.cli.evaluate:evaluation",

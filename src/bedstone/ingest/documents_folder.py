@@ -10,6 +10,7 @@ from pathlib import Path
 from bedstone.documents import Chunk, Document
 from bedstone.errors import InvalidInput
 from bedstone.ingest.chunking import Strategy, chunk_blocks
+from bedstone.ingest.extraction import Unreadable
 from bedstone.ingest.front_matter import FrontMatter, split_front_matter
 from bedstone.ingest.manifest import InvalidManifest, Manifests
 from bedstone.ingest.markdown import Block, markdown_blocks
@@ -17,7 +18,6 @@ from bedstone.ingest.prompt_templates import TEMPLATE_SUFFIXES
 
 MARKDOWN, REST, TEXT, HTML = (".md", ".mdx"), (".rst",), (".txt",), (".html", ".htm")
 SUFFIXES = (*MARKDOWN, *REST, *TEXT, *HTML)
-LARGEST_HTML = 20_000_000  # 60 MB of HTML took 12 s and 1.5 GB
 FORMAT = "2"  # of chunking: another one means that every file is cut again
 SETTLED_SECONDS = 2  # a file younger than this may change again without a new time stamp
 
@@ -150,12 +150,12 @@ def _parsed(path: str, data: bytes) -> tuple[FrontMatter, Callable[[str], list[B
 
 
 def _parsed_html(path: str, data: bytes) -> FrontMatter:
-    from bedstone.ingest.formats.html import html_to_markdown  # noqa: PLC0415
+    from bedstone.ingest.formats.html import LARGEST, html_to_markdown  # noqa: PLC0415
 
-    if len(data) > LARGEST_HTML:
-        raise UnreadableFile(f"{path}: more than {LARGEST_HTML // 1_000_000} MB of HTML")
+    if len(data) > LARGEST:
+        raise UnreadableFile(f"{path}: more than {LARGEST // 1_000_000} MB of HTML")
     try:
-        title, body = html_to_markdown(data)
-    except RecursionError:
-        raise UnreadableFile(f"{path}: nested too deeply") from None
+        title, body = html_to_markdown(data, contents_only=True)
+    except Unreadable as error:
+        raise UnreadableFile(f"{path}: {error.message}") from None
     return FrontMatter(body, title=title)

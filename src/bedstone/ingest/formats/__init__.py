@@ -1,1 +1,43 @@
-"""Formats of documentation beside Markdown, one per file: each becomes Markdown, or blocks of text."""
+"""Formats, one per file, and the table that finds them."""
+
+FORMATS = {
+    "pdf": "bedstone.ingest.formats.pdf.reader:read",
+    "docx": "bedstone.ingest.formats.docx:read",
+    "pptx": "bedstone.ingest.formats.pptx:read",
+    "xlsx": "bedstone.ingest.formats.xlsx:read",
+    "html": "bedstone.ingest.formats.html:read",
+    "jpg": "bedstone.ingest.formats.image:read",
+    "png": "bedstone.ingest.formats.image:read",
+    "svg": "bedstone.ingest.formats.svg:read",
+    "md": "bedstone.ingest.formats.plain:read_markdown",
+    "txt": "bedstone.ingest.formats.plain:read_text",
+    "json": "bedstone.ingest.formats.plain:read_json",
+    "csv": "bedstone.ingest.formats.csv:read",
+    "eml": "bedstone.ingest.formats.eml:read",
+    "epub": "bedstone.ingest.formats.epub:read",
+    "odt": "bedstone.ingest.formats.odt:read",
+    "rtf": "bedstone.ingest.formats.rtf:read",
+}
+SUFFIXES = {
+    **{f".{name}": name for name in FORMATS},
+    ".htm": "html",
+    ".xhtml": "html",
+    ".jpeg": "jpg",
+    ".markdown": "md",
+    ".text": "txt",
+    ".log": "txt",
+    ".tsv": "csv",
+    ".xlsm": "xlsx",
+    ".xls": "xlsx",
+    ".xlsb": "xlsx",
+    ".ods": "xlsx",
+    ".docm": "docx",
+    ".dotx": "docx",
+    ".pptm": "pptx",
+    ".tif": "png",
+    ".tiff": "png",
+    ".bmp": "png",
+    ".gif": "png",
+    ".webp": "png",
+}
+IMAGES = frozenset({"jpg", "png", "svg"})

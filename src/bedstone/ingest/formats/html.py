@@ -1,141 +1,182 @@
-"""HTML to Markdown: headings, paragraphs, lists, tables and listings; scripts, styles and navigation are left out."""
+"""HTML to Markdown: headings, paragraphs, lists, tables and listings; scripts, styles and hidden parts are left out."""
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from lxml import etree, html
 
-DROPPED = {"script", "style", "template", "noscript", "nav", "svg", "iframe", "form", "button", "head"}
-BLOCKS = {"p", "div", "section", "article", "main", "header", "footer", "aside", "dl", "dd", "dt", "figure", "body"}
+from bedstone.ingest.extraction import Notes, Page, ReadOptions, Unreadable
+from bedstone.ingest.markdown_writer import heading, squeezed, table
+
+LARGEST = 20_000_000  # 60 MB took 12 s and 1.5 GB
+DROPPED = {"script", "style", "template", "noscript", "iframe", "head", "svg", "math", "object", "canvas"}
+NAVIGATION = {"nav", "form", "button", "header", "footer", "aside"}
+BLOCKS = {
+    "p", "div", "section", "article", "main", "header", "footer", "aside", "nav", "dl", "dd", "dt", "figure",
+    "figcaption", "body", "form", "fieldset", "address", "details", "summary", "center", "li", "td", "tr", "tbody",
+}  # fmt: skip
+SPECIAL = {"ul", "ol", "table", "pre", "blockquote", "hr"}
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
-SPACES = re.compile(r"\s+")
 CHARSET = re.compile(rb"<meta[^>]+charset=[\"']?([\w-]+)", re.IGNORECASE)
+DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
 SNIFFED_BYTES = 2048
+DEEPEST = 250
+MOST_SPAN = 100
 
 
-def html_to_markdown(data: bytes) -> tuple[str, str]:
-    """A page's title, and its text as Markdown."""
+def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
+    """One page without a number."""
+    data = path.read_bytes()
+    if len(data) > LARGEST:
+        raise Unreadable("too_large", "The page is refused: it has more than 20 MB of HTML.")
+    title, text = html_to_markdown(data)
+    notes.learn("title", title)
+    yield Page(text)
+
+
+def html_to_markdown(data: bytes, *, contents_only: bool = False) -> tuple[str, str]:
+    """A page's title, and its text as Markdown; on demand without menus and what else surrounds the contents."""
     try:
-        root = html.document_fromstring(_decoded(data), parser=html.HTMLParser(huge_tree=True))
+        root = html.document_fromstring(_decoded(data), parser=html.HTMLParser(huge_tree=False, remove_pis=True))
     except (etree.ParserError, ValueError):
         return "", ""
-    title = _squeezed(root.findtext(".//title") or "")
+    title = squeezed(root.findtext(".//title") or "")
     body = root.find("body")
-    main = body.find(".//main") if body is not None else None
-    start = main if main is not None else body
-    return title, "\n\n".join(_blocks(start)) if start is not None else ""
+    start = root if body is None else body
+    if contents_only and (main := start.find(".//main")) is not None:
+        start = main
+    writer = _Writer(DROPPED | NAVIGATION if contents_only else DROPPED)
+    return title, "\n\n".join(block for block in writer.blocks(start, 0) if block.strip())
 
 
 def _decoded(data: bytes) -> str:
     """By byte-order mark, by what the page declares, as UTF-8, and at last as Windows does."""
     declared = CHARSET.search(data[:SNIFFED_BYTES])
-    for encoding in ("utf-8-sig", declared[1].decode("ascii") if declared else "utf-8"):
+    encodings = ["utf-16"] if data[:2] in (b"\xff\xfe", b"\xfe\xff") else []
+    for encoding in (*encodings, "utf-8-sig", declared[1].decode("ascii") if declared else "utf-8"):
         try:
-            text = data.decode(encoding)
+            return DECLARATION.sub("", data.decode(encoding))
         except (UnicodeDecodeError, LookupError):
             continue
-        return re.sub(r"^\s*<\?xml[^>]*\?>", "", text)
     return data.decode("cp1252", errors="replace")
 
 
-def _blocks(element: etree._Element) -> Iterator[str]:
-    """An element's blocks; text between them is a paragraph."""
-    loose: list[str] = []
-    for item in _pieces(element):
-        if isinstance(item, str):
-            loose.append(item)
-            continue
-        yield from _paragraph(loose)
-        loose = []
-        yield from _block(item)
-    yield from _paragraph(loose)
+class _Writer:
+    def __init__(self, dropped: set[str]) -> None:
+        self._dropped = dropped
+
+    def blocks(self, element: etree._Element, depth: int) -> Iterator[str]:
+        """An element's blocks; text between them is a paragraph."""
+        if depth > DEEPEST:
+            raise Unreadable("too_deep", "The page is refused: it is nested too deeply.")
+        loose: list[str] = []
+        for item in self._pieces(element, depth):
+            if isinstance(item, str):
+                loose.append(item)
+                continue
+            yield _paragraph(loose)
+            loose = []
+            yield from self._block(item, depth)
+        yield _paragraph(loose)
+
+    def _pieces(self, element: etree._Element, depth: int) -> Iterator[str | etree._Element]:
+        """Running text, and the elements that interrupt it."""
+        yield element.text or ""
+        for child in element:
+            if not self._is_dropped(child):
+                interrupts = child.tag in HEADINGS or child.tag in BLOCKS or child.tag in SPECIAL
+                if interrupts or self._has_blocks(child):
+                    yield child
+                else:
+                    yield self._inline(child, depth)
+            yield child.tail or ""
+
+    def _block(self, element: etree._Element, depth: int) -> Iterator[str]:
+        tag = element.tag
+        if tag in HEADINGS:
+            yield heading(HEADINGS[tag], self._text(element, depth))
+        elif tag == "pre":
+            yield f"```\n{self._text(element, depth).strip(chr(10))}\n```"
+        elif tag in ("ul", "ol"):
+            yield "\n".join(self._items(element, depth + 1))
+        elif tag == "table":
+            yield from self._table(element, depth + 1)
+        elif tag == "blockquote":
+            quoted = "\n".join(block for block in self.blocks(element, depth + 1) if block.strip())
+            yield "\n".join(f"> {line}" for line in quoted.splitlines())
+        elif tag != "hr":
+            yield from self.blocks(element, depth + 1)
+
+    def _items(self, element: etree._Element, depth: int) -> Iterator[str]:
+        for number, item in enumerate((child for child in element if not self._is_dropped(child)), start=1):
+            mark = "-" if element.tag == "ul" else f"{number}."
+            lines = "\n".join(block for block in self.blocks(item, depth) if block.strip()).splitlines()
+            if lines:
+                yield f"{mark} {lines[0]}"
+                yield from (f"{' ' * (len(mark) + 1)}{line}" for line in lines[1:])
+
+    def _table(self, element: etree._Element, depth: int) -> Iterator[str]:
+        """Cells that span several columns or rows stand in each; a table that holds others is only layout."""
+        caption = element.find("caption")
+        if caption is not None:
+            yield squeezed(self._text(caption, depth))
+        if next(element.iterdescendants("table"), None) is not None:
+            for cell in element.iter("td", "th"):
+                if next(cell.iterancestors("table"), None) is element:
+                    yield from self.blocks(cell, depth)
+            return
+        grid: dict[tuple[int, int], str] = {}
+        for y, row in enumerate(element.iter("tr")):
+            x = 0
+            for cell in row:
+                if cell.tag not in ("td", "th"):
+                    continue
+                while (y, x) in grid:
+                    x += 1
+                text = " ".join(squeezed(block) for block in self.blocks(cell, depth))
+                for down in range(_span(cell, "rowspan")):
+                    for right in range(_span(cell, "colspan")):
+                        grid[y + down, x + right] = text
+                x += _span(cell, "colspan")
+        height, width = (1 + max((place[axis] for place in grid), default=-1) for axis in (0, 1))
+        yield table([[grid.get((y, x), "") for x in range(width)] for y in range(height)])
+
+    def _inline(self, element: etree._Element, depth: int) -> str:
+        if element.tag == "br":
+            return "\n"
+        if element.tag == "img":
+            return f" {element.get('alt') or ''} "
+        if element.tag == "input":
+            return f" {element.get('value') or element.get('placeholder') or ''} "
+        text = self._text(element, depth + 1)
+        return f"`{text}`" if element.tag in ("code", "kbd", "samp", "tt") and text.strip() else text
+
+    def _text(self, element: etree._Element, depth: int) -> str:
+        if depth > DEEPEST:
+            raise Unreadable("too_deep", "The page is refused: it is nested too deeply.")
+        inside_code = element.tag == "pre"
+        parts = [element.text or ""]
+        for child in element:
+            if not self._is_dropped(child):
+                plain = inside_code and child.tag != "br"
+                parts.append(self._text(child, depth + 1) if plain else self._inline(child, depth))
+            parts.append(child.tail or "")
+        return "".join(parts)
+
+    def _has_blocks(self, element: etree._Element) -> bool:
+        return next(element.iterdescendants("p", "div", "table", "ul", "ol", "pre", *HEADINGS), None) is not None
+
+    def _is_dropped(self, element: etree._Element) -> bool:
+        if not isinstance(element.tag, str) or element.tag in self._dropped:
+            return True
+        return "hidden" in element.attrib or "display:none" in (element.get("style") or "").replace(" ", "").lower()
 
 
-def _pieces(element: etree._Element) -> Iterator[str | etree._Element]:
-    """Running text, and the elements that interrupt it."""
-    yield element.text or ""
-    for child in element:
-        if _is_dropped(child):
-            pass
-        elif child.tag in HEADINGS or child.tag in BLOCKS or child.tag in ("ul", "ol", "table", "pre", "blockquote"):
-            yield child
-        else:
-            yield _inline(child)
-        yield child.tail or ""
+def _paragraph(loose: list[str]) -> str:
+    return squeezed("".join(loose))
 
 
-def _block(element: etree._Element) -> Iterator[str]:
-    tag = element.tag
-    if tag in HEADINGS:
-        if text := _squeezed(_text(element)):
-            yield f"{'#' * HEADINGS[tag]} {text}"
-    elif tag == "pre":
-        yield f"```\n{_text(element).strip(chr(10))}\n```"
-    elif tag in ("ul", "ol"):
-        yield "\n".join(_items(element))
-    elif tag == "table":
-        if table := _table(element):
-            yield table
-    elif tag == "blockquote":
-        yield "\n".join(f"> {line}" for block in _blocks(element) for line in block.splitlines())
-    else:
-        yield from _blocks(element)
-
-
-def _paragraph(loose: list[str]) -> Iterator[str]:
-    if text := _squeezed("".join(loose)):
-        yield text
-
-
-def _items(element: etree._Element) -> Iterator[str]:
-    for number, item in enumerate(element.iterchildren("li"), start=1):
-        mark = "-" if element.tag == "ul" else f"{number}."
-        lines = "\n".join(_blocks(item)).splitlines() or [""]
-        yield f"{mark} {lines[0]}"
-        yield from (f"{' ' * (len(mark) + 1)}{line}" for line in lines[1:])
-
-
-def _table(element: etree._Element) -> str:
-    rows = [
-        [_squeezed(_text(cell)).replace("|", "\\|") for cell in row if cell.tag in ("td", "th")]
-        for row in element.iter("tr")
-    ]
-    rows = [row for row in rows if row]
-    if not rows:
-        return ""
-    width = max(map(len, rows))
-    first, *rest = [row + [""] * (width - len(row)) for row in rows]
-    lines = [first, ["---"] * width, *rest]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _inline(element: etree._Element) -> str:
-    if not isinstance(element.tag, str):
-        return ""
-    if element.tag == "br":
-        return "\n"
-    if element.tag == "img":
-        return element.get("alt") or ""
-    text = _text(element)
-    if element.tag in ("code", "kbd", "samp", "tt") and text.strip():
-        return f"`{text}`"
-    return text
-
-
-def _text(element: etree._Element) -> str:
-    parts = [element.text or ""]
-    for child in element:
-        if not _is_dropped(child):
-            parts.append(_inline(child))
-        parts.append(child.tail or "")
-    return "".join(parts)
-
-
-def _is_dropped(element: etree._Element) -> bool:
-    if not isinstance(element.tag, str) or element.tag in DROPPED:
-        return True
-    return "hidden" in element.attrib or "display:none" in (element.get("style") or "").replace(" ", "")
-
-
-def _squeezed(text: str) -> str:
-    return SPACES.sub(" ", text).strip()
+def _span(cell: etree._Element, name: str) -> int:
+    value = (cell.get(name) or "1").strip()
+    return min(max(int(value), 1), MOST_SPAN) if value.isdigit() else 1

@@ -1,0 +1,211 @@
+"""Word documents: headings by style, lists, tables with merged cells filled, notes and comments."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from lxml import etree
+
+from bedstone.ingest.archives import Archive
+from bedstone.ingest.extraction import Notes, Page, ReadOptions
+from bedstone.ingest.markdown_writer import heading, joined, squeezed, table
+from bedstone.ingest.office import learn_properties, relationships
+
+W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+A_TEXT = "{http://schemas.openxmlformats.org/drawingml/2006/main}t"
+M_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
+FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}docPr"
+SKIPPED = {f"{W}del", f"{W}moveFrom", f"{W}instrText", f"{W}delText", f"{W}pPr", f"{W}rPr", FALLBACK}
+HEADING_NAME = re.compile(
+    r"(?:heading|überschrift|titre|título|titolo|kop|rubrik|nagłówek|заголовок|标题|見出し)\s*(\d)", re.IGNORECASE
+)
+TITLES = {"title", "titel", "titre", "título", "titolo"}
+DEEPEST_STYLES = 20
+
+
+def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
+    """One document; Word keeps no pages one could rely on."""
+    archive = Archive(path)
+    learn_properties(archive, notes)
+    main = relationships(archive, "", notes).of_type("officeDocument") or "word/document.xml"
+    reader = _Reader(archive, main, notes)
+    yield Page(joined(list(reader.blocks())))
+
+
+class _Reader:
+    def __init__(self, archive: Archive, main: str, notes: Notes) -> None:
+        self._root = archive.xml(main, notes)
+        self._folder = main.rpartition("/")[0]
+        parts = relationships(archive, main, notes)
+        self._styles = _Styles(archive.optional_xml(parts.of_type("styles") or f"{self._folder}/styles.xml", notes))
+        self._numbered = _ordered_lists(archive.optional_xml(f"{self._folder}/numbering.xml", notes))
+        self._extras = [
+            (title, archive.optional_xml(f"{self._folder}/{name}.xml", notes))
+            for title, name in (("Footnotes", "footnotes"), ("Endnotes", "endnotes"), ("Comments", "comments"))
+        ]
+        headers = [name for name in parts.all_of_type("header") if name in archive.names]
+        self._headers = [archive.xml(name, notes) for name in headers]
+
+    def blocks(self) -> Iterator[str]:
+        body = self._root.find(f"{W}body")
+        yield from self._headers_once()
+        yield from self._inside(self._root if body is None else body)
+        for title, root in self._extras:
+            texts = [squeezed(_text(item)) for item in root] if root is not None else []
+            if lines := [f"- {text}" for text in texts if text]:
+                yield f"{title}:"
+                yield "\n".join(lines)
+
+    def _headers_once(self) -> Iterator[str]:
+        yield from dict.fromkeys(text for root in self._headers if (text := squeezed(_text(root))))
+
+    def _inside(self, parent: etree._Element) -> Iterator[str]:
+        for element in parent:
+            if element.tag == f"{W}p":
+                yield from self._paragraph(element)
+            elif element.tag == f"{W}tbl":
+                yield self._table(element)
+            elif element.tag in (f"{W}sdt", f"{W}sdtContent", f"{W}customXml", f"{W}ins", f"{W}smartTag"):
+                yield from self._inside(element)
+
+    def _paragraph(self, paragraph: etree._Element) -> Iterator[str]:
+        text = _text(paragraph)
+        line = squeezed(text)
+        if line:
+            level = self._styles.level(paragraph)
+            if level:
+                yield heading(level, line)
+            elif (number := paragraph.find(f"{W}pPr/{W}numPr")) is not None:
+                yield self._item(number, line)
+            elif self._styles.is_list(paragraph):
+                yield f"- {line}"
+            else:
+                yield "\n".join(squeezed(part) for part in text.split("\n") if part.strip())
+        for box in paragraph.iter(f"{W}txbxContent"):
+            if not any(above.tag == FALLBACK for above in box.iterancestors()):
+                yield from self._inside(box)
+
+    def _item(self, number: etree._Element, line: str) -> str:
+        level, identity = (number.find(f"{W}{name}") for name in ("ilvl", "numId"))
+        depth = _integer(level, 0)
+        mark = "1." if (_integer(identity, 0), depth) in self._numbered else "-"
+        return f"{'   ' * depth}{mark} {line}"
+
+    def _table(self, element: etree._Element) -> str:
+        """Cells that span several columns or rows stand in each of them."""
+        rows: list[list[str]] = []
+        for row in _rows(element):
+            cells: list[str] = []
+            for cell in row.iter(f"{W}tc"):
+                if next(cell.iterancestors(f"{W}tr"), None) is not row:
+                    continue
+                text = " ".join(squeezed(block) for block in self._inside(cell))
+                properties = cell.find(f"{W}tcPr")
+                merge = properties.find(f"{W}vMerge") if properties is not None else None
+                if merge is not None and merge.get(f"{W}val") != "restart" and rows and len(cells) < len(rows[-1]):
+                    text = rows[-1][len(cells)]
+                span = _integer(properties.find(f"{W}gridSpan"), 1) if properties is not None else 1
+                cells += [text] + [text if len(text) < 80 else ""] * min(span - 1, 50)  # noqa: PLR2004
+            rows.append(cells)
+        return table(rows)
+
+
+class _Styles:
+    """Which styles are headings, by inheritance."""
+
+    def __init__(self, root: etree._Element | None) -> None:
+        self._styles = {style.get(f"{W}styleId"): style for style in root} if root is not None else {}
+
+    def level(self, paragraph: etree._Element) -> int:
+        """1 to 6 for a heading, else 0."""
+        own = paragraph.find(f"{W}pPr/{W}outlineLvl")
+        if own is not None and (level := _integer(own, 9)) < 6:  # noqa: PLR2004
+            return level + 1
+        for style in self._line(paragraph):
+            name = style.find(f"{W}name")
+            text = name.get(f"{W}val", "") if name is not None else ""
+            if text.lower() in TITLES:
+                return 1
+            if found := HEADING_NAME.match(text):
+                return min(int(found[1]) or 1, 6)
+            outline = style.find(f"{W}pPr/{W}outlineLvl")
+            if outline is not None and (level := _integer(outline, 9)) < 6:  # noqa: PLR2004
+                return level + 1
+        return 0
+
+    def is_list(self, paragraph: etree._Element) -> bool:
+        """Whether a style makes it an item."""
+        return any(style.find(f"{W}pPr/{W}numPr") is not None for style in self._line(paragraph))
+
+    def _line(self, paragraph: etree._Element) -> Iterator[etree._Element]:
+        style = paragraph.find(f"{W}pPr/{W}pStyle")
+        name = style.get(f"{W}val") if style is not None else None
+        for _ in range(DEEPEST_STYLES):
+            found = self._styles.get(name)
+            if found is None:
+                return
+            yield found
+            based = found.find(f"{W}basedOn")
+            name = based.get(f"{W}val") if based is not None else None
+
+
+def _ordered_lists(root: etree._Element | None) -> set[tuple[int, int]]:
+    """Lists and depths that are numbered, not bulleted."""
+    if root is None:
+        return set()
+    ordered: dict[str | None, set[int]] = {}
+    for abstract in root.findall(f"{W}abstractNum"):
+        levels = {
+            int(level.get(f"{W}ilvl", "0"))
+            for level in abstract.findall(f"{W}lvl")
+            if (kind := level.find(f"{W}numFmt")) is not None and kind.get(f"{W}val") not in ("bullet", "none")
+        }
+        ordered[abstract.get(f"{W}abstractNumId")] = levels
+    found = set()
+    for number in root.findall(f"{W}num"):
+        reference = number.find(f"{W}abstractNumId")
+        identity = number.get(f"{W}numId", "")
+        if reference is not None and identity.isdigit():
+            found |= {(int(identity), level) for level in ordered.get(reference.get(f"{W}val"), ())}
+    return found
+
+
+def _rows(element: etree._Element) -> Iterator[etree._Element]:
+    for row in element.iter(f"{W}tr"):
+        if next(row.iterancestors(f"{W}tbl"), None) is element:
+            yield row
+
+
+def _text(element: etree._Element) -> str:
+    """Running text with tabs and breaks; text boxes stand for themselves."""
+    parts: list[str] = []
+    _collect(element, parts)
+    return "".join(parts)
+
+
+def _collect(element: etree._Element, parts: list[str]) -> None:
+    for child in element:
+        tag = child.tag
+        if tag in SKIPPED or tag == f"{W}txbxContent" or not isinstance(tag, str):
+            continue
+        if tag in (f"{W}t", A_TEXT, M_TEXT):
+            parts.append(child.text or "")
+        elif tag == f"{W}tab":
+            parts.append("\t")
+        elif tag in (f"{W}br", f"{W}cr"):
+            parts.append("\n")
+        elif tag == f"{W}noBreakHyphen":
+            parts.append("-")
+        elif tag == DRAWING and (child.get("descr") or "").strip():
+            parts.append(f" {child.get('descr')} ")
+        elif tag == f"{W}p":
+            _collect(child, parts)
+            parts.append("\n")
+        else:
+            _collect(child, parts)
+
+
+def _integer(element: etree._Element | None, otherwise: int) -> int:
+    value = element.get(f"{W}val", "") if element is not None else ""
+    return int(value) if value.lstrip("-").isdigit() else otherwise

@@ -1,0 +1,34 @@
+"""Books: chapters in the order of the spine."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from posixpath import dirname, join, normpath
+from urllib.parse import unquote
+
+from bedstone.ingest.archives import Archive
+from bedstone.ingest.extraction import Notes, Page, ReadOptions, Unreadable
+from bedstone.ingest.formats.html import html_to_markdown
+from bedstone.ingest.markdown_writer import joined
+
+CONTAINER = "META-INF/container.xml"
+OPF = "{http://www.idpf.org/2007/opf}"
+DC = "{http://purl.org/dc/elements/1.1/}"
+
+
+def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
+    """One document; a book's pages depend on its reader."""
+    archive = Archive(path)
+    root = archive.xml(CONTAINER, notes)
+    package = next((item.get("full-path") for item in root.iter() if item.get("full-path")), None)
+    if not package:
+        raise Unreadable("damaged", "The book is damaged: it does not say where its contents are.")
+    opf = archive.xml(package, notes)
+    for name, tag in (("title", "title"), ("author", "creator"), ("created", "date")):
+        notes.learn(name, opf.findtext(f".//{DC}{tag}"))
+    files = {item.get("id"): unquote(item.get("href", "")) for item in opf.iter(f"{OPF}item")}
+    chapters = []
+    for item in opf.iter(f"{OPF}itemref"):
+        name = normpath(join(dirname(package), files.get(item.get("idref"), "")))
+        if name in archive.names:
+            chapters.append(html_to_markdown(archive.read(name))[1])
+    yield Page(joined(chapters))

@@ -1,0 +1,82 @@
+"""OpenDocument texts."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from lxml import etree
+
+from bedstone.ingest.archives import Archive
+from bedstone.ingest.extraction import Notes, Page, ReadOptions
+from bedstone.ingest.markdown_writer import heading, joined, squeezed, table
+
+TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
+TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
+OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
+META = "{urn:oasis:names:tc:opendocument:xmlns:meta:1.0}"
+DC = "{http://purl.org/dc/elements/1.1/}"
+MOST_REPEATS, MOST_SPACES = 100, 100
+SKIPPED = {f"{TEXT}tracked-changes", f"{TEXT}sequence-decls", f"{OFFICE}forms"}
+
+
+def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
+    """One document."""
+    archive = Archive(path)
+    meta = archive.optional_xml("meta.xml", notes)
+    if meta is not None:
+        for name, tag in (("title", f"{DC}title"), ("author", f"{DC}creator"), ("created", f"{META}creation-date")):
+            notes.learn(name, meta.findtext(f".//{tag}"))
+    body = archive.xml("content.xml", notes).find(f"{OFFICE}body")
+    yield Page(joined(list(_blocks(body))) if body is not None else "")
+
+
+def _blocks(parent: etree._Element) -> Iterator[str]:
+    for child in parent:
+        tag = child.tag
+        if tag in SKIPPED or not isinstance(tag, str):
+            continue
+        if tag == f"{TEXT}h":
+            yield heading(int(child.get(f"{TEXT}outline-level") or "1"), _text(child))
+        elif tag == f"{TEXT}p":
+            yield squeezed(_text(child))
+            for box in child.iter("{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}text-box"):
+                yield from _blocks(box)
+        elif tag == f"{TEXT}list":
+            yield "\n".join(_items(child, 0))
+        elif tag == f"{TABLE}table":
+            yield _table(child)
+        else:
+            yield from _blocks(child)
+
+
+def _items(element: etree._Element, depth: int) -> Iterator[str]:
+    for item in element:
+        for child in item:
+            if child.tag == f"{TEXT}list":
+                yield from _items(child, depth + 1)
+            elif text := squeezed(_text(child)):
+                yield f"{'  ' * depth}- {text}"
+
+
+def _table(element: etree._Element) -> str:
+    rows: list[list[str]] = []
+    for row in element.iter(f"{TABLE}table-row"):
+        cells: list[str] = []
+        for cell in row:
+            if cell.tag in (f"{TABLE}table-cell", f"{TABLE}covered-table-cell"):
+                repeats = min(int(cell.get(f"{TABLE}number-columns-repeated", "1")), MOST_REPEATS)
+                cells += [" ".join(squeezed(block) for block in _blocks(cell))] * repeats
+        rows.append(cells)
+    return table(rows)
+
+
+def _text(element: etree._Element) -> str:
+    parts = [element.text or ""]
+    for child in element:
+        if child.tag == f"{TEXT}s":
+            parts.append(" " * min(int(child.get(f"{TEXT}c", "1")), MOST_SPACES))
+        elif child.tag in (f"{TEXT}tab", f"{TEXT}line-break"):
+            parts.append(" ")
+        elif isinstance(child.tag, str) and not child.tag.endswith(("}text-box", "}annotation-end")):
+            parts.append(_text(child))
+        parts.append(child.tail or "")
+    return "".join(parts)

@@ -1,0 +1,37 @@
+"""Structure as Markdown: headings, tables, lists."""
+
+import re
+from collections.abc import Sequence
+
+SPACES = re.compile(r"\s+")
+LONGEST_HEADING = 300
+
+
+def squeezed(text: str) -> str:
+    """White space reduced to single spaces."""
+    return SPACES.sub(" ", text).strip()
+
+
+def heading(level: int, text: str) -> str:
+    """A heading, of a level Markdown has; a whole paragraph is none."""
+    line = squeezed(text)
+    return f"{'#' * min(max(level, 1), 6)} {line}" if 0 < len(line) <= LONGEST_HEADING else line
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as a table whose first row is its head; empty rows and columns are left out."""
+    cells = [[squeezed(cell).replace("|", "\\|") for cell in row] for row in rows]
+    cells = [row for row in cells if any(row)]
+    if not cells:
+        return ""
+    width = max(map(len, cells))
+    full = [row + [""] * (width - len(row)) for row in cells]
+    used = [column for column in range(width) if any(row[column] for row in full)]
+    first, *rest = [[row[column] for column in used] for row in full]
+    lines = [first, ["---"] * len(used), *rest]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def joined(blocks: Sequence[str]) -> str:
+    """Blocks with a blank line between."""
+    return "\n\n".join(block for block in blocks if block.strip())
