@@ -12,6 +12,7 @@ import platformdirs
 
 from bedstone import plugins
 from bedstone.errors import InvalidSetting, MissingExtra
+from bedstone.library.docs_index import IndexFolder
 from bedstone.settings import EmbeddingSettings, Settings
 from bedstone.toolkit import Toolset
 from bedstone.toolsets import BUILTIN_TOOLSETS, HIDDEN_TOOLSETS
@@ -126,10 +127,15 @@ def build_embedder(settings: Settings, known: Mapping[str, Any] | None = None) -
 
 def _service(wanted: EmbeddingSettings, known: Mapping[str, Any] | None) -> dict[str, Any]:
     key = wanted.api_key.get_secret_value() if wanted.api_key else os.environ.get("OPENAI_API_KEY")
-    return {
-        "model": known["model"] if known else wanted.model,
-        "dimensions": known["dimensions"] if known else wanted.dimensions,
-        "base_url": wanted.base_url,
+    made_with: dict[str, Any] = {"model": wanted.model, "dimensions": wanted.dimensions, "base_url": wanted.base_url}
+    if known:
+        made_with = {
+            "model": known["model"],
+            "dimensions": known.get("requested_dimensions"),
+            "expected_dimensions": known["dimensions"],
+            "base_url": known.get("base_url"),
+        }
+    return made_with | {
         "api_key": key,
         "batch_size": wanted.batch_size,
         "concurrency": wanted.concurrency,
@@ -137,9 +143,17 @@ def _service(wanted: EmbeddingSettings, known: Mapping[str, Any] | None) -> dict
     }
 
 
-def docs_index_folder(settings: Settings, docs: Path) -> Path:
-    """Where the index of a documents folder lies unless somebody says otherwise."""
-    return settings.data_folder / "docs" / docs.resolve().name
+def docs_index_folder(settings: Settings, docs: Path, shelf: str = "docs") -> Path:
+    """Where the index of a documents folder lies unless somebody says otherwise: under its name.
+
+    Another folder of the same name has the index of that name: then the folder above is named too.
+    """
+    source = docs.resolve()
+    for name in (source.name, f"{source.parent.name}-{source.name}"):
+        folder = settings.data_folder / shelf / name
+        if IndexFolder(folder).source in (None, str(source)):
+            return folder
+    raise InvalidSetting(f"Several folders are called {source.parent.name}/{source.name}; say where with --out.")
 
 
 def default_docs_index(settings: Settings) -> Path:
@@ -151,7 +165,7 @@ def default_docs_index(settings: Settings) -> Path:
 
 
 def _docs_parts(settings: Settings) -> tuple[list[Path], Callable[[Mapping[str, Any]], "Embedder | None"]]:
-    indexes = [*_docs_indexes(settings), *(docs_index_folder(settings, docs) for docs in settings.docs.dir)]
+    indexes = [*_docs_indexes(settings), *_served_folders(settings).values()]
     if not indexes:
         raise InvalidSetting("Say which docs index with --docs-index DIR; `bedstone docs build DIR` makes one.")
     return indexes, lambda known: build_embedder(settings, known)
@@ -162,17 +176,22 @@ def _docs_options(settings: Settings) -> dict[str, Any]:
 
     docs = settings.docs
     return {
-        "keepers": [_docs_keeper(settings, folder) for folder in docs.dir],
+        "keepers": [_docs_keeper(settings, folder, index) for folder, index in _served_folders(settings).items()],
         "weights": Weights(docs.proximity_weight / FITTED_PROXIMITY, docs.vector_weight, docs.phrase_slop),
         "tool_prefix": docs.tool_prefix,
     }
 
 
-def _docs_keeper(settings: Settings, docs: Path) -> "DocsKeeper":
+def _served_folders(settings: Settings) -> dict[Path, Path]:
+    """Folders that are served directly, and their indexes, which nobody else finds."""
+    return {docs: docs_index_folder(settings, docs, "served") for docs in settings.docs.dir}
+
+
+def _docs_keeper(settings: Settings, docs: Path, index: Path) -> "DocsKeeper":
     from bedstone.library.docs_builder import BuildOptions, BuildReport, DocsBuilder
     from bedstone.library.docs_keeper import DocsKeeper
 
-    index = docs_index_folder(settings, docs)
+    IndexFolder(index).claim(docs)
     # A core is left to whoever searches meanwhile.
     options = BuildOptions(workers=max(1, (os.cpu_count() or 1) - 1))
 

@@ -73,7 +73,7 @@ class KbSettings(Section):
 
 class DocsSettings(Section):
     index: Paths = Field([], description="Index folder made by `bedstone docs build`; several make several corpora")
-    dir: Paths = Field([], description="Documents to index at start and serve, instead of an index")
+    dir: Paths = Field([], description="Documents to index at start and serve; several make several corpora")
     watch: bool = Field(False, description="Index documents again whenever they change")
     tool_prefix: str | None = Field(None, description="Put before the names of the docs tools: PREFIX_search_docs")
     phrase_slop: int = Field(0, ge=0, le=5, description="How many places the words of a phrase may be off")

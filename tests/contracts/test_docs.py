@@ -284,7 +284,7 @@ async def test_hints_come_with_vectors_on_too(door: Door) -> None:
     misspelt = await search(door, "jittre")
     assert misspelt["hint"]["message"].endswith("Did you mean: jitter?")
     elsewhere = await search(door, "RateLimitError", language="go", scope="sdk-specific")
-    assert elsewhere["hint"] is None or elsewhere["hint"]["suggested_filters"] == {"language": ["python"]}
+    assert elsewhere["hint"]["suggested_filters"] == {"language": ["python"]}
 
 
 @proves("docs.get.nearest")
@@ -306,13 +306,16 @@ async def test_marked_files_are_resources(index: Path) -> None:
     async with Client(BedstoneServer("docs", [DocsToolset([index])]), mode=HANDSHAKE) as client:
         listed = (await client.list_resources()).resources
         assert [(item.uri, item.mime_type, item.title) for item in listed] == [
-            ("docs:///guides/billing notes.md", "text/markdown", "Guides / Billing notes"),
+            ("docs:///guides/billing%20notes.md", "text/markdown", "Guides / Billing notes"),
             ("docs:///guides/retries.md", "text/markdown", "Guides / Retries"),
         ]
+        spaced = (await client.read_resource(listed[0].uri)).contents[0]
+        assert spaced.text.startswith("Invoices are sent monthly.")  # type: ignore[union-attr]
         contents = (await client.read_resource("docs:///guides/retries.md")).contents[0]
         assert contents.text.startswith("# Retries\nHow to configure retries.\n\n## Backoff Strategy\n")  # type: ignore[union-attr]
         for uri, message in {
             "docs:///sdk/go/client.md": "Resource not found: docs:///sdk/go/client.md",
+            "docs:///%2e%2e/secret.md": "Resource not found: docs:///%2e%2e/secret.md",
             "docs:///../secret.md": "Resource not found: docs:///../secret.md",
             "http://example.com/": "Invalid URI scheme: http:. Expected 'docs:'",
         }.items():
@@ -430,7 +433,7 @@ async def test_a_folder_is_served_and_followed(tmp_path: Path) -> None:
         with anyio.fail_after(20):
             while "b.md#_preamble" not in await found("porridge"):  # noqa: ASYNC110
                 await anyio.sleep(0.2)
-    assert (tmp_path / "d" / "docs" / "handbook" / "metadata.json").exists()
+    assert (tmp_path / "d" / "served" / "handbook" / "metadata.json").exists()
 
 
 @proves("docs.serve")

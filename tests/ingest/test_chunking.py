@@ -147,3 +147,21 @@ def test_the_first_top_heading_is_the_title() -> None:
 def test_an_empty_file_has_no_chunks() -> None:
     assert cut("") == {}
     assert cut("\n\n") == {}
+
+
+def test_ids_never_collide() -> None:
+    source = "## Foo\n\n## Foo\n\n## Foo 2\n\n## Foo\n"
+    _, chunks = chunk_markdown("a.md", source, Strategy(), title="", facets={})
+    ids = [chunk.id for chunk in chunks]
+    assert ids == ["a.md#foo", "a.md#foo-2", "a.md#foo-2-2", "a.md#foo-3"]
+    long = "## X\n\n" + "word word\n\n" * 10 + "## X part 2\n\ntext\n"
+    _, chunks = chunk_markdown("a.md", long, Strategy(max_chunk_size=60), title="", facets={})
+    assert len({chunk.id for chunk in chunks}) == len(chunks)
+
+
+def test_sizes_count_characters_in_every_script() -> None:
+    paragraphs = "\n\n".join("電" * 50 for _ in range(20))
+    _, chunks = chunk_markdown("a.md", paragraphs, Strategy(max_chunk_size=520), title="", facets={})
+    assert [len(chunk.text) for chunk in chunks] == [518, 518]
+    _, pieces = chunk_markdown("a.md", "é" * 10, Strategy(max_chunk_size=1), title="", facets={})
+    assert [piece.text for piece in pieces] == ["é"] * 10

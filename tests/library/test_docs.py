@@ -19,10 +19,12 @@ from bedstone.ingest.documents_folder import DocumentsFolder
 from bedstone.library.docs_builder import BuildOptions, BuildReport, DocsBuilder
 from bedstone.library.docs_check import check_documents
 from bedstone.library.docs_corpus import DocsCorpus
+from bedstone.library.docs_index import IndexFolder
 from bedstone.library.docs_library import DocsLibrary
 from bedstone.search.embedder import Embedder
 from bedstone.search.embedders.hashing import HashingEmbedder
 from bedstone.store.engines.sqlite import SqliteStore
+from bedstone.toolsets.docs.toolset import DocsToolset
 from support.processes import BEDSTONE, bedstone, clean_environment
 
 Write = Callable[..., Path]
@@ -65,6 +67,8 @@ def test_formats_beside_markdown(write: Write, tmp_path: Path) -> None:
             "guide.rst": "Guide\n=====\n\nIntro.\n\nInstall it\n----------\n\nRun ``pip`` from :ref:`here <x>`::\n\n"
             "    pip install acme\n\n.. note::\n   Mind the *gap*.\n\n.. toctree::\n   :maxdepth: 2\n\n   hidden\n",
             "notes.txt": "First paragraph # not a heading\n\n    indented words\n\nLast one.",
+            "signs.html": "<main><h2>The &lt;select&gt; element</h2><p>List&lt;String&gt; and __init__ a*b*c</p>"
+            "<details><summary>More</summary><h3>Deep</h3><pre><code>x = `1`\n```\n# no</code></pre></details></main>",
             "page.html": "<html><head><title>Site</title><style>p{}</style></head><body><nav>Menu</nav><main>"
             "<h1>Widgets</h1><p>A <b>widget</b> is small.</p><h2>Sizes</h2><table><tr><th>Name</th><th>mm</th></tr>"
             "<tr><td>tiny</td><td>3</td></tr></table><ul><li>one</li><li>two</li></ul>"
@@ -82,6 +86,7 @@ def test_formats_beside_markdown(write: Write, tmp_path: Path) -> None:
         "notes.txt#_preamble",
         "page.html#_preamble",
         "page.html#widgets/sizes",
+        "signs.html#the-select-element",
     ]
     corpus = DocsCorpus(tmp_path / "index")
     (rst,), _, _ = corpus.read("guide.rst#guide/install-it")
@@ -94,6 +99,9 @@ def test_formats_beside_markdown(write: Write, tmp_path: Path) -> None:
     assert "evil" not in sizes.chunk.text
     (notes,), _, _ = corpus.read("notes.txt#_preamble")
     assert "First paragraph # not a heading" in notes.chunk.plain
+    (signs,), _, _ = corpus.read("signs.html#the-select-element")
+    for text in ("The <select> element", "List<String> and __init__ a*b*c", "# no", "x = `1`"):
+        assert text in signs.chunk.plain
     assert corpus.metadata["files"]["page.html"] == {"title": "Site"}
     corpus.close()
 
@@ -190,9 +198,128 @@ def test_facets_that_clients_cannot_take_are_left_out(write: Write, tmp_path: Pa
     source = write({**files, "a.md": "---\nmetadata:\n  k00: " + "x" * 200 + "\n---\n# A\n"})
     report = build(source, tmp_path / "index")
     assert any("taxonomy.unused: configured in a manifest, but no file has it" in item for item in report.warnings)
-    assert any("taxonomy.k64: left out" in item for item in report.warnings)
+    assert any("taxonomy.k65: left out" in item for item in report.warnings)
     assert any("taxonomy.k00: not offered" in item for item in report.warnings)
-    assert len(DocsCorpus(tmp_path / "index").taxonomy) == 63
+    assert len(DocsCorpus(tmp_path / "index").taxonomy) == 64
+
+
+def test_facets_that_are_called_like_arguments_are_not_offered(write: Write, tmp_path: Path) -> None:
+    names = {"query": "a", "limit": "b", "cursor": "c", "corpus": "d", "model_config": "e", "_x": "f", "a b": "g"}
+    manifest = json.dumps({"version": "1", "metadata": {**names, "language": "go"}})
+    source = write({".docs-mcp.json": manifest, "a.md": "# A\n"})
+    report = build(source, tmp_path / "index")
+    assert len([item for item in report.warnings if "cannot be the name of an argument" in item]) == len(names)
+    assert list(DocsToolset([tmp_path / "index"]).tools["search_docs"].input_schema["properties"]) == [
+        "query",
+        "limit",
+        "cursor",
+        "language",
+    ]
+
+
+def test_a_corpus_with_a_prompt_is_published_once(write: Write, tmp_path: Path) -> None:
+    source = write({"a.md": "# A\n", "ask.template.md": "---\narguments: [{name: x}]\n---\nWhat is {{x}}?\n"})
+    build(source, tmp_path / "index")
+    before = (tmp_path / "index" / "metadata.json").read_bytes()
+    build(source, tmp_path / "index")
+    assert (tmp_path / "index" / "metadata.json").read_bytes() == before
+
+
+def test_options_of_an_earlier_build_are_kept(write: Write, tmp_path: Path) -> None:
+    source, index = write({"a.md": "# A\n"}), tmp_path / "index"
+    described = {"search_docs": "one", "get_doc": "two"}
+    build(source, index, description="D", instructions="I", tool_descriptions=described)
+    build(source, index, tool_descriptions={"get_doc": "other"})
+    metadata = json.loads((index / "metadata.json").read_bytes())
+    assert (metadata["corpus_description"], metadata["mcpServerInstructions"]) == ("D", "I")
+    assert metadata["tool_descriptions"] == {"search_docs": "one", "get_doc": "other"}
+
+
+def test_an_edit_of_a_build_that_was_killed_before_publishing_is_published_later(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, index = write({"a.md": "# A\n\nold words\n"}), tmp_path / "index"
+    build(source, index)
+    (source / "a.md").write_text("# A\n\nnew things\n")
+
+    def die(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(IndexFolder, "publish", die)
+        with pytest.raises(KeyboardInterrupt):
+            build(source, index)
+    assert first(index, "new things") == ""
+    build(source, index)
+    assert first(index, "new things") == "a.md#_preamble"
+
+
+def test_vectors_of_two_models_never_meet(write: Write, tmp_path: Path) -> None:
+    class Other(HashingEmbedder):
+        fingerprint = "hash-2"
+        dimensions = 64
+
+    source, index = write({"a.md": "# A\n\ntext\n"}), tmp_path / "index"
+    for embedder in (HashingEmbedder(), None, Other()):
+        build(source, index, embedder)
+    metadata = json.loads((index / "metadata.json").read_bytes())
+    store = SqliteStore(index / metadata["index"]["generation"] / "store.sqlite", read_only=True)
+    assert {len(vector) for vector in store.vectors([item.id for item in store.passages_between(0, 99)]).values()} == {
+        128
+    }
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("date.md", "---\ndate: 2024-02-30\n---\n# X\n"),
+        ("keys.md", "---\nmetadata: {on: x, lang: y}\n---\n# X\n"),
+        ("hint.md", "---\nmcp_chunking_hint: {chunk_by: []}\n---\n# X\n"),
+        ("glob/.docs-mcp.json", '{"version": "1", "overrides": [{"pattern": "[z-a].md"}]}'),
+        ("strategy/.docs-mcp.json", '{"version": "1", "strategy": {"chunk_by": []}}'),
+    ],
+)
+def test_odd_front_matter_and_manifests_cost_their_files_only(
+    write: Write, tmp_path: Path, name: str, text: str
+) -> None:
+    files = {name: text, "glob/a.md": "# G\n", "strategy/a.md": "# S\n", "fine.md": "# Fine\n\nwords\n"}
+    report = build(write(files), tmp_path / "index")
+    assert [warning.partition(":")[0] for warning in report.warnings] == [name]
+    assert report.unreadable == 1
+    assert first(tmp_path / "index", "words") == "fine.md#_preamble"
+
+
+def test_pipes_are_not_read(write: Write, tmp_path: Path) -> None:
+    source = write({"a.md": "# A\n"})
+    os.mkfifo(source / "pipe.md")
+    assert build(source, tmp_path / "index").files == 1
+
+
+def test_folders_of_one_name_do_not_share_an_index(write: Write, tmp_path: Path) -> None:
+    one, two = write({"a.md": "# Alpha\n"}, "one/docs"), write({"b.md": "# Beta\n"}, "two/docs")
+    for source in (one, two, one):
+        bedstone("docs", "build", source, "--data-dir", tmp_path / "data", "--embedding-provider", "none")
+    assert sorted(path.name for path in (tmp_path / "data" / "docs").iterdir()) == ["docs", "two-docs"]
+    assert ids(tmp_path / "data" / "docs" / "docs") == ["a.md#_preamble"]
+
+
+def test_an_index_is_not_written_into_other_folders(write: Write) -> None:
+    source = write({"a.md": "# A\n"})
+    refused = bedstone("docs", "build", source, "--out", source, "--embedding-provider", "none")
+    assert "holds something else" in refused.stderr
+    assert sorted(path.name for path in source.iterdir()) == ["a.md"]
+    assert "is a file" in bedstone("docs", "build", source, "--out", source / "a.md").stderr
+
+
+def test_nothing_to_index_is_said(write: Write, tmp_path: Path) -> None:
+    source = write({".docs-mcp.json": "{", "a.md": "# A\n"})
+    done = bedstone("docs", "build", source, "--out", tmp_path / "index", "--embedding-provider", "none")
+    assert done.returncode == 1
+    assert "none of 1 files could be read" in done.stderr
+    (tmp_path / "empty").mkdir()
+    empty = bedstone("docs", "build", tmp_path / "empty", "--out", tmp_path / "other", "--embedding-provider", "none")
+    assert "no documents were found" in empty.stderr
 
 
 def test_a_killed_build_goes_on_where_it_was(tmp_path: Path, write: Write) -> None:

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -237,3 +239,67 @@ def test_a_graph_and_a_model_live_in_one_process() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, "(384,)\n")
+
+
+def test_a_graph_that_shrinks_becomes_a_scan_again(
+    tmp_path: Path, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_module, "GRAPH_FROM", 3)
+    index = VectorIndex(store, EMBEDDER.dimensions, EMBEDDER.reach, tmp_path / "vectors.usearch")
+    index.catch_up()
+    assert index.save()
+    assert not index.save()
+    store.delete(["chinese", "install"])
+    index.catch_up()
+    assert len(index.search(vector(TEXTS["timeouts"][0]), 5).cosines) == 2
+    assert index.save()
+    assert not (tmp_path / "vectors.usearch").exists()
+
+
+def test_searches_go_on_while_the_index_catches_up(index: SearchIndex, store: MemoryStore) -> None:
+    problems: list[Exception] = []
+    done = threading.Event()
+
+    def search() -> None:
+        while not done.is_set():
+            try:
+                index.search(Query("client server", vector("client server")))
+                _ = index.applied
+            except Exception as error:  # noqa: BLE001 - that is the question
+                problems.append(error)
+
+    threads = [threading.Thread(target=search) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for number in range(15):
+        store.put([document(f"new{number}", f"The client number {number} asks the server.")])
+        embed_missing(store, EMBEDDER)
+        index.catch_up()
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+
+
+def test_a_failed_catch_up_leaves_nothing_behind(tmp_path: Path, store: MemoryStore) -> None:
+    words = WordIndex(tmp_path / "words")
+    broken = store.chunks_between
+
+    def fail(first: int, last: int) -> object:
+        yield from broken(first, last)
+        raise OSError("the disk is gone")
+
+    store.chunks_between = fail  # type: ignore[assignment, method-assign]
+    with pytest.raises(OSError, match="gone"):
+        words.catch_up(store)
+    store.chunks_between = broken  # type: ignore[method-assign]
+    words.catch_up(store)
+    assert words.frequency("client") == 2
+    words.finish()
+
+
+def test_a_long_query_of_unknown_words_costs_little(index: SearchIndex) -> None:
+    text = " ".join(f"unknownword{number}" for number in range(5_000))
+    started = time.process_time()
+    assert index.search(Query(text)).hits == []
+    assert time.process_time() - started < 5

@@ -97,12 +97,23 @@ def test_a_busy_service_is_asked_again_when_it_says(service: Service) -> None:
     assert waits == [7.0, 2.0, 4.0]
 
 
-def test_a_service_that_stays_away_is_named_and_the_key_is_not(service: Service) -> None:
+def test_a_service_that_stays_away_is_named_and_the_key_is_not(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
     service.failures = [(500, {})] * 10
     with pytest.raises(Unavailable, match="answered 500") as caught:
         embedder(service, dimensions=3, max_retries=2).embed(["a"])
     assert len(service.requests) == 3
     assert KEY not in str(caught.value)
+    assert KEY not in caplog.text
+
+
+def test_vectors_of_another_length_are_refused(service: Service) -> None:
+    with pytest.raises(Unavailable, match="another length than 5"):
+        embedder(service, dimensions=5).embed(["a"])
+    known = embedder(service, expected_dimensions=3)
+    assert known.embed_query("a").shape == (3,)
+    assert "dimensions" not in service.requests[-1]
 
 
 def test_a_refusal_is_not_repeated(service: Service) -> None:

@@ -41,6 +41,18 @@ def test_a_short_text_is_shown_whole() -> None:
     assert snippet("Only this.", Matcher("")).highlights == ()
 
 
+@pytest.mark.parametrize(
+    ("query", "text", "found"),
+    [
+        ("cafe", "Le Café ouvre.", ["Café"]),
+        ("CAFÉ", "the cafe", ["cafe"]),
+        ("安装", "请安装程序", ["安装"]),
+    ],
+)
+def test_matches_fold_accents_and_know_scripts_without_spaces(query: str, text: str, found: list[str]) -> None:
+    assert [text[start:end] for start, end, _ in Matcher(query).find(text)] == found
+
+
 def test_without_matches_the_nearest_passage_is_shown() -> None:
     place = LONG.index("The Retry-After")
     assert "Retry-After" in snippet(LONG, Matcher("zebra"), (place, place + 30)).text

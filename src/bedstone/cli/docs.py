@@ -4,15 +4,20 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from bedstone.cli.options import EMBEDDING_FLAGS, configuration, settings_options
 from bedstone.errors import InvalidInput
 
+if TYPE_CHECKING:
+    from bedstone.library.docs_builder import BuildReport
+
 DOCS_FLAGS = {"--data-dir": "data_dir"}
+QUIET_SECONDS = 10.0  # between lines where nobody sees a bar move
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -55,21 +60,26 @@ def build(folder: Path | None, docs_dir: Path | None, **options: Any) -> None:
 
     Words can be searched first, vectors follow; an interrupted build is picked up where it was.
     """
-    _build(_chosen(folder, docs_dir), options)
+    source = _chosen(folder, docs_dir)
+    report = _build(source, _target(source, options), options)
+    if not report.files:
+        found = f"none of {report.unreadable} files could be read" if report.unreadable else "no documents were found"
+        click.echo(f"Nothing to search in {source}: {found} (.md, .mdx, .rst, .txt, .html).", err=True)
+        sys.exit(1 if report.unreadable else 0)
 
 
 @docs.command
 @_build_options
 def watch(folder: Path | None, docs_dir: Path | None, **options: Any) -> None:
     """Build, and build again whenever a document changes; servers of the index follow by themselves."""
-    from watchfiles import DefaultFilter
-    from watchfiles import watch as changes
+    from bedstone.library.docs_keeper import DocsKeeper
 
     source = _chosen(folder, docs_dir)
-    target = _build(source, options)
+    target = _target(source, options)
     click.echo(f"Watching {source}; Ctrl-C ends.", err=True)
-    for _ in changes(source, watch_filter=DefaultFilter(ignore_paths=[target.resolve()]), raise_interrupt=False):
-        _build(source, options | {"rebuild_cache": False})
+    keeper = DocsKeeper(source, target, lambda: _build(source, target, options | {"rebuild_cache": False}), watch=True)
+    with suppress(KeyboardInterrupt):
+        keeper.run()
 
 
 @docs.command
@@ -185,12 +195,17 @@ def _chosen(folder: Path | None, docs_dir: Path | None) -> Path:
     return source
 
 
-def _build(source: Path, options: dict[str, Any]) -> Path:
-    from bedstone.app import build_embedder, docs_index_folder
+def _target(source: Path, options: dict[str, Any]) -> Path:
+    from bedstone.app import docs_index_folder
+
+    return options["out"] or docs_index_folder(configuration(options).settings, source)
+
+
+def _build(source: Path, target: Path, options: dict[str, Any]) -> "BuildReport":
+    from bedstone.app import build_embedder
     from bedstone.library.docs_builder import BuildOptions, DocsBuilder
 
     settings = configuration(options).settings
-    target: Path = options["out"] or docs_index_folder(settings, source)
     described = {"search_docs": options["tool_description_search"], "get_doc": options["tool_description_get_doc"]}
     build_options = BuildOptions(
         description=options["description"],
@@ -201,11 +216,12 @@ def _build(source: Path, options: dict[str, Any]) -> Path:
     report = DocsBuilder(source, target, build_embedder(settings), build_options, _Bar()).build()
     for warning in report.warnings:
         click.echo(f"Warning: {warning}", err=True)
+    left_out = f"{report.unreadable} could not be read, " if report.unreadable else ""
     click.echo(
         f"{report.files} files, {report.chunks} chunks in {target}: {report.changed} files read anew, "
-        f"{report.removed} removed, {len(report.warnings)} warnings."
+        f"{report.removed} removed, {left_out}{len(report.warnings)} warnings."
     )
-    return target
+    return report
 
 
 class _Bar:
@@ -223,6 +239,7 @@ class _Bar:
                 width = 30 * done // max(total, 1)
                 bar = f"{step:16} [{'#' * width:30}] {done}/{total}"
                 click.echo(f"\r{bar}" + ("\n" if done >= total else ""), nl=False, err=True)
-        elif step != self._step:
-            click.echo(f"{step} ...", err=True)
+        elif step != self._step or now >= self._next:
+            self._next = now + QUIET_SECONDS
+            click.echo(f"{step} ..." if step != self._step else f"{step}: {done} of {total}", err=True)
         self._step = step

@@ -57,6 +57,7 @@ def beir(folder: Path, mode: Mode, json_file: Path | None, **options: Any) -> No
 @click.option("--server-arg", "server_arguments", multiple=True, help="An argument of --server-command.")
 @click.option("--url", help="A server that listens on HTTP, instead of a command.")
 @click.option("--pid", type=int, help="Its process, to measure CPU and memory.")
+@click.option("--token-file", type=RUN_FILE, help="File with the token it wants.")
 @click.option("--build-command", help="Run this first, and measure it.")
 @click.option("--warmup-queries", type=int, default=20, show_default=True, help="Cases asked before measuring.")
 @click.option("--repeat", type=click.IntRange(1), default=1, show_default=True, help="Ask all cases so many times.")
@@ -81,6 +82,8 @@ def run(cases_file: Path, baseline: Path | None, json_file: Path | None, name: s
     report = {"name": title, "at": datetime.now(UTC).isoformat(timespec="seconds"), **report}
     _keep(report, configuration(options).settings.data_folder / "evaluations")
     text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
+    for message in report["error_messages"]:
+        click.echo(f"Error: {message}", err=True)
     if json_file:
         json_file.write_text(text, encoding="utf-8")
     if baseline:
@@ -114,6 +117,7 @@ def compare(runs: tuple[Path, ...], svg: Path | None) -> None:
 @click.option("--docs-dir", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
     "--provider", "providers", multiple=True, default=("none", "minilm"), show_default=True,
+    type=click.Choice(["none", "minilm", "openai", "hash"]),
     help="An embedding provider to build with; several are compared.",
 )  # fmt: skip
 @click.option("--serve-arg", "serve_arguments", multiple=True, help="A further option of `bedstone serve`.")
@@ -156,8 +160,8 @@ def _run(cases: Any, options: dict[str, Any]) -> dict[str, Any]:
         command = [*shlex.split(options["server_command"]), *options["server_arguments"]]
     if bool(command) == bool(options.get("url")):
         raise InvalidInput("Say which server: a command after --, or --url.")
-    server = PipedServer(command) if command else HttpServer(str(options["url"]), options.get("pid"))
-    probe = None
+    token = options.get("token_file") and options["token_file"].read_text(encoding="utf-8").strip()
+    server = PipedServer(command) if command else HttpServer(str(options["url"]), options.get("pid"), token)
     try:
         probe = Probe(server)
         run_options = RunOptions(

@@ -34,5 +34,5 @@ def configure_logging(settings: LogSettings) -> None:
     # Streams that are still open when we stop are cut; uvicorn calls that an error of the application.
     logging.getLogger("uvicorn.error").addFilter(lambda record: "without completing response" not in record.msg)
     if settings.level != "debug":
-        for chatty in ("mcp", "uvicorn.access", "uvicorn.error", "httpx"):
+        for chatty in ("mcp", "uvicorn.access", "uvicorn.error", "httpx", "httpx2", "watchfiles"):
             logging.getLogger(chatty).setLevel(logging.WARNING)

@@ -71,18 +71,21 @@ def show(name: str, **options: Any) -> None:
 def call(name: str, arguments: tuple[str, ...], json_arguments: str | None, **options: Any) -> None:
     """Call a tool and print its answer; the exit code is 1 when the answer reports an error.
 
-    A VALUE is JSON where it can be (5, true, ["a"]), else text.
+    A VALUE is JSON where it can be (5, true, ["a"]), else text; a text where the tool wants one.
     """
-    given = _object(json_arguments) | dict(_pair(argument) for argument in arguments)
-    call_and_print(name, given, options)
+    call_and_print(name, _object(json_arguments), options, dict(_pair(argument) for argument in arguments))
 
 
-def call_and_print(name: str, arguments: dict[str, Any], options: dict[str, Any]) -> None:
-    """Print a tool's answer as a person reads it, and leave with its verdict."""
+def call_and_print(
+    name: str, arguments: dict[str, Any], options: dict[str, Any], texts: dict[str, str] | None = None
+) -> None:
+    """Print a tool's answer as a person reads it, and leave with its verdict; `texts` are arguments as typed."""
 
     async def answer(app: App) -> Reply:
-        toolset, _ = _find(name, app)
-        return await toolset.call(name, arguments)
+        toolset, tool = _find(name, app)
+        kinds = {key: schema.get("type") for key, schema in tool.input_schema.get("properties", {}).items()}
+        typed = {key: _value(text, kinds.get(key)) for key, text in (texts or {}).items()}
+        return await toolset.call(name, arguments | typed)
 
     reply = with_app(options, answer)
     is_text = isinstance(reply.payload, str | tuple)
@@ -108,11 +111,17 @@ def _object(text: str | None) -> dict[str, Any]:
     return value
 
 
-def _pair(argument: str) -> tuple[str, Any]:
+def _pair(argument: str) -> tuple[str, str]:
     name, separator, text = argument.partition("=")
     if not separator:
         raise InvalidInput(f"Write arguments as NAME=VALUE, not {argument!r}")
+    return name, text
+
+
+def _value(text: str, kind: str | None) -> Any:
+    """What a person typed: JSON where it can be, but 404 is a text where a text is wanted."""
     try:
-        return name, json.loads(text)
+        value = json.loads(text)
     except ValueError:
-        return name, text
+        return text
+    return text if kind == "string" and not isinstance(value, str) else value

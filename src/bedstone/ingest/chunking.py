@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -14,6 +14,7 @@ from bedstone.ingest.slugs import slug
 ChunkBy = Literal["h1", "h2", "h3", "file"]
 LEVELS: dict[str, int] = {"file": 0, "h1": 1, "h2": 2, "h3": 3}
 DEEPEST = 6
+LINE = re.compile(r"[^\n]*\n|[^\n]+")
 FENCE = re.compile(r"^\s*(`{3,}|~{3,}).*$", re.MULTILINE)
 
 
@@ -49,9 +50,9 @@ class Cutter:
 
     def __init__(self, path: str, source: str, blocks: Sequence[Block], strategy: Strategy) -> None:
         self._path = path
-        self._data = source.encode()
+        self._source = source
         self._strategy = strategy
-        self._blocks = blocks
+        self._blocks = blocks if source.isascii() else _by_characters(blocks, source)
         self._headings = _headings(self._blocks)
 
     @property
@@ -68,7 +69,7 @@ class Cutter:
 
     def text(self, part: Part) -> str:
         """A part's source."""
-        return self._data[part.blocks[0].start : part.blocks[-1].end].decode().rstrip()
+        return self._source[part.blocks[0].start : part.blocks[-1].end].rstrip()
 
     def _at_level(self, part: Part, level: int) -> Iterator[Part]:
         """Cut at headings of exactly this level; what stands before the first keeps the part's id."""
@@ -145,21 +146,30 @@ class Cutter:
                 yield block
                 continue
             start = block.start
-            for line in self._data[block.start : block.end].splitlines(keepends=True):
+            for line in LINE.findall(self._source[block.start : block.end]):
                 for piece in _pieces(line, limit):
-                    plain = FENCE.sub("", piece.decode()).replace("|", " | ").strip(" \n|")
+                    plain = FENCE.sub("", piece).replace("|", " | ").strip(" \n|")
                     yield Block(start, start + len(piece), plain)
                     start += len(piece)
 
 
-def _pieces(line: bytes, limit: int) -> Iterator[bytes]:
-    """A line in pieces of at most so many bytes, cut after a space if there is one, never inside a character."""
+def _by_characters(blocks: Sequence[Block], source: str) -> list[Block]:
+    """Blocks whose places count characters, as sizes do, and not bytes of UTF-8."""
+    data = source.encode()
+    places: dict[int, int] = {}
+    byte = character = 0
+    for place in sorted({place for block in blocks for place in (block.start, block.end)}):
+        character += len(data[byte:place].decode())
+        byte = place
+        places[place] = character
+    return [replace(block, start=places[block.start], end=places[block.end]) for block in blocks]
+
+
+def _pieces(line: str, limit: int) -> Iterator[str]:
+    """A line in pieces of at most so many characters, cut after a space if there is one."""
     start = 0
     while len(line) - start > limit:
-        cut = line.rfind(b" ", start + 1, start + limit) + 1 or start + limit
-        while cut > start and line[cut] & 0xC0 == 0x80:  # noqa: PLR2004 - a byte that continues a UTF-8 character
-            cut -= 1
-        cut = cut if cut > start else start + limit
+        cut = line.rfind(" ", start + 1, start + limit) + 1 or start + limit
         yield line[start:cut]
         start = cut
     yield line[start:]
@@ -175,10 +185,16 @@ def chunk_blocks(
     cutter = Cutter(path, source, blocks, strategy)
     title = title or cutter.first_heading
     chunks = []
+    ids: set[str] = set()
     for part in cutter.parts():
+        identity, count = part.id, 1
+        while identity in ids:  # a heading may be called like a part of another
+            count += 1
+            identity = f"{part.id}-{count}"
+        ids.add(identity)
         breadcrumb = part.heading.texts or ((title,) if title else ())
         chunk = Chunk(
-            id=part.id,
+            id=identity,
             text=cutter.text(part),
             plain="\n".join(block.plain for block in part.blocks if block.plain),
             heading=breadcrumb[-1] if breadcrumb else "",
@@ -202,8 +218,10 @@ def _headings(found: Sequence[Block]) -> dict[int, Heading]:
         parent = open_headings[-1] if open_headings else Heading()
         slugs = (*parent.slugs, slug(block.plain))
         seen[slugs] += 1
-        if seen[slugs] > 1:
-            slugs = (*parent.slugs, f"{slugs[-1]}-{seen[slugs]}")
+        count, name = seen[slugs], slugs[-1]
+        while count > 1 and (slugs := (*parent.slugs, f"{name}-{count}")) in seen:  # another heading is called so
+            count += 1
+        seen[slugs] += count > 1
         heading = Heading(block.level, slugs, (*parent.texts, block.plain))
         open_headings.append(heading)
         headings[block.start] = heading

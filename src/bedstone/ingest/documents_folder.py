@@ -117,8 +117,13 @@ class DocumentsFolder:
                 continue
             if entry.is_dir():
                 yield from self._walk(entry.path, f"{inside}{entry.name}/", above | {real})
-            elif entry.name.endswith((*SUFFIXES, *TEMPLATE_SUFFIXES)):
+            elif entry.name.endswith((*SUFFIXES, *TEMPLATE_SUFFIXES)) and _may_be_read(entry):
                 yield inside + entry.name
+
+
+def _may_be_read(entry: "os.DirEntry[str]") -> bool:
+    """Not a pipe or a device, which would never end, nor a name that is no text; a broken link is named later."""
+    return (entry.is_file() or entry.is_symlink()) and entry.name.isprintable()
 
 
 def _is_template(path: str) -> bool:

@@ -51,7 +51,7 @@ def split_front_matter(source: str) -> FrontMatter:
         return FrontMatter(source)
     try:
         data = yaml.load(found[1], LOADER)  # noqa: S506 - the loader is the safe one
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that does not exist
         raise InvalidManifest(f"front matter is not valid YAML: {str(error).splitlines()[0]}") from None
     body = source[found.end() :]
     return _read(data, body) if isinstance(data, dict) else FrontMatter(body)
@@ -67,9 +67,15 @@ def _read(data: dict[str, Any], body: str) -> FrontMatter:
         body=body,
         title=str(title) if title is not None else "",
         strategy=parse_strategy(data["mcp_strategy"]) if "mcp_strategy" in data else None,
-        chunk_by=hint.get("chunk_by") if isinstance(hint, dict) else hint,
+        chunk_by=_chunk_by(hint.get("chunk_by") if isinstance(hint, dict) else hint),
         metadata={key: value for part in metadata for key, value in part.items()},
     )
+
+
+def _chunk_by(value: Any) -> str | None:
+    if value is not None and (not isinstance(value, str) or value not in LEVELS):
+        raise InvalidManifest("chunk_by must be one of: h1, h2, h3, file")
+    return value
 
 
 def _hinted(text: str) -> Any:
@@ -77,4 +83,4 @@ def _hinted(text: str) -> Any:
         chunk_by = json.loads(text).get("chunk_by")
     except (ValueError, AttributeError):
         return None
-    return chunk_by if chunk_by in LEVELS else None
+    return chunk_by if isinstance(chunk_by, str) and chunk_by in LEVELS else None

@@ -18,7 +18,8 @@ def _expression(part: str) -> str:
         return WILDCARDS[part]
     if part.startswith("[") and part.endswith("]"):
         inside = part[1:-1]
-        return f"[^{re.escape(inside[1:])}]" if inside[0] in "!^" else f"[{re.escape(inside)}]".replace(r"\-", "-")
+        no, letters = ("^", inside[1:]) if inside[0] in "!^" else ("", inside)
+        return f"[{no}{re.escape(letters)}]".replace(r"\-", "-")
     if part.startswith("{") and part.endswith("}"):
         return f"(?:{'|'.join(re.escape(option) for option in part[1:-1].split(','))})"
     return re.escape(part)

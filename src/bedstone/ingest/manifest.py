@@ -1,13 +1,14 @@
 """`.docs-mcp.json`: how the files of a folder are cut and labelled."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bedstone.errors import InvalidInput
-from bedstone.ingest.chunking import LEVELS, Strategy
+from bedstone.ingest.chunking import Strategy
 from bedstone.ingest.globs import glob_pattern
 
 NAME = ".docs-mcp.json"
@@ -138,7 +139,7 @@ def parse_strategy(data: Any, base: Strategy | None = None) -> Strategy:
         raise InvalidManifest("strategy must be an object")
     base = base or Strategy()
     chunk_by = data.get("chunk_by", base.chunk_by)
-    if chunk_by not in LEVELS:
+    if chunk_by not in ("h1", "h2", "h3", "file"):  # a tuple: what is compared may be anything
         raise InvalidManifest("chunk_by must be one of: h1, h2, h3, file")
     sizes = {"max_chunk_size": base.max_chunk_size, "min_chunk_size": base.min_chunk_size}
     for name in sizes:
@@ -154,7 +155,9 @@ def parse_metadata(data: Any, name: str) -> dict[str, str]:
     if not isinstance(data, dict):
         raise InvalidManifest(f"{name} must be an object")
     for key, value in data.items():
-        if not str(key).strip():
+        if not isinstance(key, str):
+            raise InvalidManifest(f"{name}.{key} must have a name that is a string")
+        if not key.strip():
             raise InvalidManifest(f"{name} contains an empty key")
         if not isinstance(value, str):
             raise InvalidManifest(f"{name}.{key} must be a string")
@@ -175,6 +178,10 @@ def _override(data: Any, name: str) -> Override:
     pattern = data.get("pattern")
     if not isinstance(pattern, str) or not pattern.strip():
         raise InvalidManifest(f"{name}.pattern must be a non-empty string")
+    try:
+        glob_pattern(pattern)
+    except re.error:
+        raise InvalidManifest(f"{name}.pattern is no pattern: {pattern}") from None
     strategy = parse_strategy(data["strategy"]) if "strategy" in data else None
     return Override(pattern, strategy, parse_metadata(data.get("metadata", {}), f"{name}.metadata"))
 

@@ -4,6 +4,10 @@ import re
 from collections.abc import Sequence
 
 SPACES = re.compile(r"\s+")
+BACKTICKS = re.compile(r"`+")
+# Signs that would be taken for markup: not an underscore inside a word.
+MARKUP = re.compile(r"[\\<*`\[\]]|(?<![^\W_])_+|_+(?![^\W_])|^#(?=#*\s)")
+SIGNS = re.compile(r"<|(?<![^\W_])_+|_+(?![^\W_])")
 LONGEST_HEADING = 300
 
 
@@ -30,6 +34,23 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     first, *rest = [[row[column] for column in used] for row in full]
     lines = [first, ["---"] * len(used), *rest]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def listing(text: str, language: str = "") -> str:
+    """Code in a fence longer than any inside it."""
+    longest = max((len(run) for run in BACKTICKS.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text.strip(chr(10))}\n{fence}"
+
+
+def escaped_signs(text: str) -> str:
+    """Without what would be taken for tags or names in bold, where other markup is meant."""
+    return SIGNS.sub(lambda found: "".join(f"\\{sign}" for sign in found[0]), text)
+
+
+def escaped(text: str) -> str:
+    """Text that says the same when it is read as Markdown."""
+    return MARKUP.sub(lambda found: "".join(f"\\{sign}" for sign in found[0]), text)
 
 
 def joined(blocks: Sequence[str]) -> str:

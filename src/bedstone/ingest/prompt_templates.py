@@ -40,7 +40,8 @@ class PromptTemplate:
 
     def to_json(self) -> dict[str, Any]:
         """As it is kept in the index."""
-        return asdict(self)
+        data = asdict(self)
+        return {**data, "messages": [list(pair) for pair in self.messages], "arguments": list(data["arguments"])}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "PromptTemplate":
@@ -54,10 +55,11 @@ class PromptTemplate:
         )
 
 
-def read_templates(root: Path, paths: Iterable[str]) -> tuple[list[PromptTemplate], list[str]]:
-    """Every template by name, and what is wrong with some; where both kinds have a name, YAML wins."""
+def read_templates(root: Path, paths: Iterable[str]) -> tuple[list[PromptTemplate], list[str], list[str]]:
+    """Every template by name, errors and warnings; where both kinds have a name, YAML wins."""
     found: dict[str, PromptTemplate] = {}
     problems: list[str] = []
+    warnings: list[str] = []
     for path in sorted(paths, key=lambda item: (item.endswith(".md"), item)):
         try:
             template = _read(root, path)
@@ -65,10 +67,10 @@ def read_templates(root: Path, paths: Iterable[str]) -> tuple[list[PromptTemplat
             problems.append(f"{path}: {error}")
             continue
         if template.name in found:
-            problems.append(f"{path}: ignored, {template.name}.template.yaml has the same name")
+            warnings.append(f"{path}: ignored, {template.name}.template.yaml has the same name")
         else:
             found[template.name] = template
-    return [found[name] for name in sorted(found)], problems
+    return [found[name] for name in sorted(found)], problems, warnings
 
 
 def _read(root: Path, path: str) -> PromptTemplate:
@@ -96,7 +98,7 @@ def _template(name: str, data: dict[str, Any], messages: tuple[tuple[str, str], 
 def _yaml(text: str) -> dict[str, Any]:
     try:
         data = yaml.load(text, LOADER)  # noqa: S506 - the loader is the safe one
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise InvalidManifest(f"not valid YAML: {str(error).splitlines()[0]}") from None
     if data is None:
         return {}

@@ -1,9 +1,11 @@
 """Builds a docs corpus: what changed in the folder is cut and indexed, the rest stays as it was."""
 
+import logging
+import re
 import secrets
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -16,6 +18,7 @@ from bedstone.ingest.manifest import Manifest
 from bedstone.ingest.prompt_templates import read_templates
 from bedstone.library.docs_index import VECTORS, IndexFolder
 from bedstone.search.indexes.words import WordIndex
+from bedstone.store.engine import DocumentAndChunks
 from bedstone.store.engines.sqlite import SqliteStore
 
 if TYPE_CHECKING:  # a build without vectors never loads numpy
@@ -23,8 +26,12 @@ if TYPE_CHECKING:  # a build without vectors never loads numpy
 
 BATCH_FILES = 200
 DEFAULT_DESCRIPTION = "Documentation corpus"
+MODEL = "embedding_fingerprint"  # the store's note of whose vectors it holds
+RESERVED = frozenset({"query", "limit", "cursor", "corpus"})
+FACET = re.compile(r"[A-Za-z][\w.-]*")
 MOST_FACETS, LONGEST_FACET, MOST_VALUES, LONGEST_VALUE = 64, 64, 512, 128
 Progress = Callable[[str, int, int], None]  # step, done, total
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,7 @@ class BuildReport:
     chunks: int
     changed: int
     removed: int
+    unreadable: int
     warnings: Sequence[str]
 
 
@@ -62,42 +70,47 @@ class DocsBuilder:
         self._options = options
         self._progress = progress
         self._warnings: list[str] = []
+        self._touched: list[Document] = []
+        self._rebuilt = False
+        self._unreadable = 0
         self._published = self._index.metadata or {}
         self._cursor_key = self._published.get("cursor_key") or secrets.token_hex(32)
 
     def build(self) -> BuildReport:
         """Words first, published; then vectors, published again; nothing where nothing changed."""
-        fresh = self._options.fresh or self._speaks_another_language()
-        with self._index.building(fresh=fresh) as work:
+        self._index.claim(self._docs)
+        with self._index.building(fresh=self._options.fresh) as work:
             store = SqliteStore(work / "store.sqlite")
-            before = store.last_change()
+            self._forget_other_vectors(store)
             changed, removed = self._update(store)
-            words_changed = self._index_words(work, store)
+            self._index_words(work, store)
             if self._embedder is not None and store.unembedded(limit=1):
                 store.seal()
                 self._index.publish(work, self._metadata(store), last=False)
                 self._embed(store, self._embedder)
                 self._index_words(work, store)
+            if self._embedder is not None:
                 self._index_vectors(work, store, self._embedder)
             store.seal()
-            metadata, counts, after = self._metadata(store), store.counts(), store.last_change()
+            metadata, counts = self._metadata(store), store.counts()
             store.close()
-            if before == after and not words_changed and self._is_published(metadata):
+            if self._is_published(metadata):
                 self._index.discard(work)
             else:
                 self._index.publish(work, metadata, last=True)
         warnings = list(dict.fromkeys(self._warnings))  # a manifest is wrong for every file it governs
-        return BuildReport(counts.documents, counts.chunks, changed, removed, warnings)
+        return BuildReport(counts.documents, counts.chunks, changed, removed, self._unreadable, warnings)
 
-    def _speaks_another_language(self) -> bool:
-        """Vectors of two models cannot stand in one index."""
-        before, now = self._published.get("embedding"), _embedding(self._embedder)
-        return before is not None and now is not None and before != now
+    def _forget_other_vectors(self, store: SqliteStore) -> None:
+        """Vectors of two models cannot stand in one index, published or not."""
+        if self._embedder is not None and store.setting(MODEL) != self._embedder.fingerprint:
+            store.delete_passages()
+            store.set_setting(MODEL, self._embedder.fingerprint)
 
     def _is_published(self, metadata: dict[str, Any]) -> bool:
-        """Whether readers have all this already; when it was indexed does not count."""
+        """Whether readers have all this already, word index and graph included; when it was indexed does not count."""
         old = {key: self._published.get(key) for key in metadata}
-        return {**old, "stats": None} == {**metadata, "stats": None}
+        return {**old, "stats": None} == {**metadata, "stats": None} and not self._rebuilt
 
     def _update(self, store: SqliteStore) -> tuple[int, int]:
         known = {document.id: document for document in _all_documents(store)}
@@ -105,8 +118,9 @@ class DocsBuilder:
         files = self._changed_files(paths, known)
         changed = 0
         while batch := list(islice(files, BATCH_FILES)):
-            store.put(file.document() for file in batch)
+            store.put(self._cut(batch))
             changed += len(batch)
+        store.update_documents(self._touched)
         gone = sorted(set(known) - set(paths))
         store.delete(gone)
         return changed, len(gone)
@@ -121,19 +135,30 @@ class DocsBuilder:
                 file = self._folder.read(path)
             except BedstoneError as error:
                 self._warnings.append(error.message)
+                self._unreadable += 1
                 continue
             if old is None or old.digest != file.digest:
                 yield file
+            elif file.signature and file.signature != old.metadata.get("signature"):
+                self._touched.append(replace(old, metadata={**old.metadata, "signature": file.signature}))
 
-    def _index_words(self, work: Path, store: SqliteStore) -> bool:
+    def _cut(self, files: Sequence[SourceFile]) -> Iterator[DocumentAndChunks]:
+        """Files as documents; one that cannot be cut costs itself only."""
+        for file in files:
+            try:
+                yield file.document()
+            except Exception as error:
+                logger.exception("%s cannot be cut", file.path, extra={"action": "docs_file_failed"})
+                self._warnings.append(f"{file.path}: cannot be cut ({type(error).__name__}: {error})")
+
+    def _index_words(self, work: Path, store: SqliteStore) -> None:
         words = WordIndex(work / "words")
         last = store.last_change()
         total = last.seq if last else 0
-        behind = words.applied[0] != total
-        if behind:
+        if words.applied[0] != total:
+            self._rebuilt = True
             words.catch_up(store, lambda seq: self._progress("Indexing words", seq, total))
         words.finish()
-        return behind
 
     def _embed(self, store: SqliteStore, embedder: "Embedder") -> None:
         from bedstone.search.indexer import embed_missing  # noqa: PLC0415
@@ -148,20 +173,25 @@ class DocsBuilder:
         embed_missing(store, embedder, advance, workers=self._options.workers)
 
     def _index_vectors(self, work: Path, store: SqliteStore, embedder: "Embedder") -> None:
-        from bedstone.search.indexes.vectors import VectorIndex  # noqa: PLC0415
-
         total = store.counts().passages
+        if not total:
+            return
+        from bedstone.search.indexes.vectors import GRAPH_FROM, VectorIndex  # noqa: PLC0415
+
+        if total <= GRAPH_FROM and not (work / VECTORS).exists():
+            return
         vectors = VectorIndex(store, embedder.dimensions, embedder.reach, work / VECTORS)
         vectors.catch_up(lambda done: self._progress("Indexing vectors", done, total))
-        vectors.save()
+        self._rebuilt = vectors.save() or self._rebuilt
 
     def _metadata(self, store: SqliteStore) -> dict[str, Any]:
         counts = store.counts()
         manifests = self._folder.manifests.all
         taxonomy = _taxonomy(store, manifests)
-        self._warnings += _taxonomy_problems(taxonomy, manifests)
-        templates, problems = read_templates(self._folder.root, self._folder.template_paths())
+        taxonomy, problems = _offered(taxonomy, manifests)
         self._warnings += problems
+        templates, wrong, doubtful = read_templates(self._folder.root, self._folder.template_paths())
+        self._warnings += wrong + doubtful
         return {
             "corpus_description": self._options.description
             or self._published.get("corpus_description", DEFAULT_DESCRIPTION),
@@ -175,34 +205,43 @@ class DocsBuilder:
             "embedding": _embedding(self._embedder) if counts.passages else None,
             "files": {document.id: {"title": document.title} for document in _all_documents(store)},
             "prompts": [template.to_json() for template in templates],
-            "tool_descriptions": self._options.tool_descriptions or self._published.get("tool_descriptions", {}),
+            "tool_descriptions": self._published.get("tool_descriptions", {}) | self._options.tool_descriptions,
             "mcpServerInstructions": self._options.instructions
-            or next((item.instructions for item in manifests if item.instructions), None),
+            or next((item.instructions for item in manifests if item.instructions), None)
+            or self._published.get("mcpServerInstructions"),
             "cursor_key": self._cursor_key,
+            "state": _state(store),
         }
+
+
+def _state(store: SqliteStore) -> str:
+    """Changes whenever the content does; the same for every copy of the index."""
+    last = store.last_change()
+    return f"{last.seq:x}-{last.stamp:x}" if last else "empty"
 
 
 def _all_documents(store: SqliteStore) -> list[Document]:
     return store.documents(limit=2**31)
 
 
-def _taxonomy_problems(taxonomy: dict[str, Any], manifests: Sequence[Manifest]) -> Iterator[str]:
-    """Facets nobody has, and more of them than clients can take; the surplus is left out."""
-    for key in sorted({key for manifest in manifests for key in manifest.taxonomy} - taxonomy.keys()):
-        yield f"taxonomy.{key}: configured in a manifest, but no file has it"
-    for key in list(taxonomy)[MOST_FACETS:]:
-        yield f"taxonomy.{key}: left out, there are more than {MOST_FACETS} facets"
-        del taxonomy[key]
-    for key, entry in list(taxonomy.items()):
-        if len(key) > LONGEST_FACET:
-            yield f"taxonomy.{key}: left out, its name has more than {LONGEST_FACET} characters"
-            del taxonomy[key]
+def _offered(taxonomy: dict[str, Any], manifests: Sequence[Manifest]) -> tuple[dict[str, Any], list[str]]:
+    """The facets clients can take, and what is wrong with the others."""
+    wanted = sorted({key for manifest in manifests for key in manifest.taxonomy} - taxonomy.keys())
+    problems = [f"taxonomy.{key}: configured in a manifest, but no file has it" for key in wanted]
+    offered: dict[str, Any] = {}
+    for key, entry in taxonomy.items():
+        if len(offered) >= MOST_FACETS:
+            problems.append(f"taxonomy.{key}: left out, there are more than {MOST_FACETS} facets")
+        elif key in RESERVED or key.startswith("model_") or not FACET.fullmatch(key) or len(key) > LONGEST_FACET:
+            problems.append(f"taxonomy.{key}: not offered as a filter, its name cannot be the name of an argument")
         elif len(entry["values"]) > MOST_VALUES or max(map(len, entry["values"])) > LONGEST_VALUE:
-            yield (
+            problems.append(
                 f"taxonomy.{key}: not offered as a filter, it has more than {MOST_VALUES} values "
                 f"or values of more than {LONGEST_VALUE} characters"
             )
-            del taxonomy[key]
+        else:
+            offered[key] = entry
+    return offered, problems
 
 
 def _taxonomy(store: SqliteStore, manifests: Sequence[Manifest]) -> dict[str, Any]:
@@ -228,6 +267,7 @@ def _embedding(embedder: "Embedder | None") -> dict[str, Any] | None:
         "model": embedder.name,
         "dimensions": embedder.dimensions,
         "fingerprint": embedder.fingerprint,
+        **embedder.origin,
     }
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from posixpath import dirname, join, normpath
+from urllib.parse import unquote
 
 from bedstone.errors import BedstoneError
 from bedstone.ingest.documents_folder import DocumentsFolder, SourceFile
@@ -53,7 +54,9 @@ def check_documents(root: Path, progress: Callable[[str, int, int], None]) -> Ch
             governed.setdefault(manifest.folder, []).append(manifest.inside(path))
     for manifest in folder.manifests.all:
         report.warnings += _about_manifest(manifest, governed.get(manifest.folder, []), facets)
-    report.errors += read_templates(root, folder.template_paths())[1]
+    _, errors, warnings = read_templates(root, folder.template_paths())
+    report.errors += errors
+    report.warnings += warnings
     report.errors = list(dict.fromkeys(report.errors))
     return report
 
@@ -65,9 +68,16 @@ def _about_file(file: SourceFile, root: Path) -> Iterator[str]:
     for target in dict.fromkeys(LINK.findall(text)):
         if ELSEWHERE.match(target):
             continue
-        path = normpath(join(dirname(file.path), re.split(r"[#?]", target.replace("%20", " "))[0]))
-        if not path.startswith("..") and not (root / path).exists():
+        path = normpath(join(dirname(file.path), re.split(r"[#?]", unquote(target))[0]))
+        if not path.startswith("..") and not _exists(root / path):
             yield f"{file.path}: broken link to {target}"
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a name no file can have
+        return False
 
 
 def _about_manifest(manifest: Manifest, governed: list[str], facets: set[str]) -> Iterator[str]:

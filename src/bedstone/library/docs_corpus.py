@@ -1,6 +1,8 @@
 """One docs corpus as agents use it: search with facets, read chunks with their neighbours."""
 
+import logging
 import re
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -10,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from bedstone.documents import Document, StoredChunk
-from bedstone.errors import NotFound
+from bedstone.errors import BedstoneError, NotFound
 from bedstone.library.docs_index import VECTORS, IndexFolder
 from bedstone.search.engine import SearchEngine
 from bedstone.search.index import Weights
@@ -25,6 +27,8 @@ from bedstone.store.engines.sqlite import SqliteStore
 
 if TYPE_CHECKING:  # whoever searches by words alone never loads numpy
     from bedstone.search.embedder import Embedder
+
+logger = logging.getLogger(__name__)
 
 PART = re.compile(r"[-_]part-[0-9-]+$")
 SCOPES = ("sdk-specific", "global-guide")
@@ -83,11 +87,10 @@ class DocsCorpus:
         self._index = HybridIndex(self._store, self._words, vectors)
         self._engine = SearchEngine(self._index, self._embedder, weights)
 
-    @cached_property
+    @property
     def state(self) -> str:
         """Changes whenever the content does; the same for every copy of the index."""
-        last = self._store.last_change()
-        return f"{last.seq:x}-{last.stamp:x}" if last else "empty"
+        return str(self.metadata["state"])
 
     @property
     def taxonomy(self) -> Mapping[str, Mapping[str, Any]]:
@@ -138,6 +141,10 @@ class DocsCorpus:
     def chunks_of(self, path: str) -> list[StoredChunk]:
         """A file's chunks in order."""
         return self._store.chunks_of(path)
+
+    def document(self, path: str) -> Document | None:
+        """One file."""
+        return self._store.document(path)
 
     def documents(self) -> list[Document]:
         """Every file, in the order of their paths."""
@@ -237,8 +244,18 @@ def _matching_embedder(known: Mapping[str, Any] | None, embedder_for: EmbedderFo
     """The model that made the vectors; another one would compare what cannot be compared."""
     if known is None or embedder_for is None:
         return None
-    embedder = embedder_for(known)
-    return embedder if embedder is not None and embedder.fingerprint == known["fingerprint"] else None
+    try:
+        embedder = embedder_for(known)
+        if embedder is None or embedder.fingerprint == known["fingerprint"]:
+            return embedder
+    except (BedstoneError, OSError, sqlite3.Error) as error:
+        logger.warning("vector search degraded to lexical-only: %s", error, extra={"action": "degraded"})
+        return None
+    logger.warning(
+        "vector search degraded to lexical-only: the index was made with another model, build it again",
+        extra={"action": "degraded"},
+    )
+    return None
 
 
 def _family(stored: StoredChunk, facets: Sequence[str]) -> tuple[Any, ...]:

@@ -18,6 +18,8 @@ from bedstone.errors import InvalidInput, NotFound, Unavailable
 
 METADATA_VERSION = "1.1.0"
 BUILDING = "building"
+METADATA = "metadata.json"
+SOURCE = ".source"
 VECTORS = "vectors.usearch"
 CORPUS = "corpus"  # the facet that chooses among several
 READABLE_FILE, READABLE_FOLDER = 0o644, 0o755
@@ -34,12 +36,12 @@ class IndexFolder:
     def metadata(self) -> dict[str, Any] | None:
         """What the last build wrote; None before the first."""
         try:
-            data = json.loads((self.path / "metadata.json").read_text(encoding="utf-8"))
-        except FileNotFoundError:
+            data = json.loads((self.path / METADATA).read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError) as error:
             raise InvalidInput(f"Cannot read the index in {self.path}: {error}") from error
-        version = str(data.get("metadata_version"))
+        version = str(data.get("metadata_version")) if isinstance(data, dict) else "none"
         if version.partition(".")[0] != METADATA_VERSION.partition(".")[0]:
             raise InvalidInput(f"Unsupported metadata_version major: expected 1.x.x, got {version}")
         assert isinstance(data, dict)
@@ -53,6 +55,24 @@ class IndexFolder:
                 f"There is no docs index in {self.path}. Make one with: bedstone docs build DIR --out {self.path}"
             )
         return metadata
+
+    @property
+    def source(self) -> str | None:
+        """The documents this folder is the index of, as far as this machine knows."""
+        try:
+            return (self.path / SOURCE).read_text(encoding="utf-8")
+        except OSError:
+            return None
+
+    def claim(self, docs: Path) -> None:
+        """Note whose index this is; a folder that holds something else is refused."""
+        strange = [item.name for item in self.path.iterdir()] if self.path.is_dir() else []
+        if self.path.exists() and not self.path.is_dir():
+            raise InvalidInput(f"{self.path} is a file; an index is a folder.")
+        if strange and METADATA not in strange and BUILDING not in strange and SOURCE not in strange:
+            raise InvalidInput(f"{self.path} holds something else; an index needs a folder of its own.")
+        self.path.mkdir(parents=True, exist_ok=True)
+        (self.path / SOURCE).write_text(str(docs.resolve()), encoding="utf-8")
 
     @property
     def generation(self) -> Path | None:
@@ -96,7 +116,7 @@ class IndexFolder:
         data = {"metadata_version": METADATA_VERSION, **metadata, "index": {"generation": target.name}}
         draft_file = self.path / "metadata.json.tmp"
         draft_file.write_text(json.dumps(data, indent=1, ensure_ascii=False), encoding="utf-8")
-        draft_file.replace(self.path / "metadata.json")
+        draft_file.replace(self.path / METADATA)
         self._sweep(keep=target)
 
     def _prepare(self, work: Path, source: Path | None) -> None:

@@ -13,6 +13,7 @@ from bedstone.library.docs_index import IndexFolder
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.05
+FIRST_LOOK_MILLISECONDS = 500
 DEBOUNCE_MILLISECONDS = 400  # an editor writes a file in several steps
 
 
@@ -26,7 +27,7 @@ class DocsKeeper:
         self._watch = watch
         self._stop = threading.Event()
         self._failure: BedstoneError | None = None
-        self._thread = threading.Thread(target=self._run, name=f"docs-{index.name}", daemon=True)
+        self._thread = threading.Thread(target=self.run, name=f"docs-{index.name}", daemon=True)
 
     def start(self) -> None:
         """Begin; comes back as soon as there is an index to serve, be it the one of the last time."""
@@ -40,22 +41,27 @@ class DocsKeeper:
         """End soon; what was begun is picked up the next time."""
         self._stop.set()
 
-    def _run(self) -> None:
-        self._failure = self._update()
+    def run(self) -> None:
+        """Build, and with `watch` go on until stopped."""
         if not self._watch:
+            self._failure = self._update()
             return
         from watchfiles import DefaultFilter, watch  # noqa: PLC0415 - only who watches needs it
 
-        ignore = DefaultFilter(ignore_paths=[self._index.resolve()])
-        for _ in watch(
+        # The watcher comes first and reports at once, so that nothing that happens during the first build is missed.
+        changes = watch(
             self._docs,
-            watch_filter=ignore,
+            watch_filter=DefaultFilter(ignore_paths=[self._index.resolve()]),
             stop_event=self._stop,
             debounce=DEBOUNCE_MILLISECONDS,
-            rust_timeout=1000,
+            rust_timeout=FIRST_LOOK_MILLISECONDS,
+            yield_on_timeout=True,
             raise_interrupt=False,
-        ):
-            self._update()
+        )
+        self._failure = None
+        for number, found in enumerate(changes):
+            if number == 0 or found:
+                self._failure = self._update()
 
     def _update(self) -> BedstoneError | None:
         try:
@@ -63,6 +69,10 @@ class DocsKeeper:
         except BedstoneError as error:
             logger.warning("Cannot index %s: %s", self._docs, error.message, extra={"action": "docs_failed"})
             return error
+        except Exception:
+            # Watching goes on: the next change may mend it.
+            logger.exception("Cannot index %s", self._docs, extra={"action": "docs_failed"})
+            return BedstoneError(f"The documents in {self._docs} could not be indexed; the log says why.")
         for warning in report.warnings:
             logger.warning("%s", warning, extra={"action": "docs_warning"})
         logger.info(

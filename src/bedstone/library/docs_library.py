@@ -71,7 +71,7 @@ class DocsLibrary:
         """A resource's text."""
         for name, corpus in self._corpora.items():
             inside = self._inside(name, path)
-            document = next((item for item in corpus.documents() if item.id == inside), None)
+            document = corpus.document(inside) if inside else None
             if document is not None and _is_resource(document, corpus.taxonomy):
                 return corpus.text(document.id)
         return None
@@ -129,8 +129,7 @@ class DocsLibrary:
         return [
             (name, near)
             for name, corpus in self._corpora.items()
-            if (inside := self._inside(name, chunk_id))
-            for near in corpus.nearest_ids(inside)
+            for near in corpus.nearest_ids(self._inside(name, chunk_id) or chunk_id)
         ]
 
     def _inside(self, corpus: str, path: str) -> str | None:

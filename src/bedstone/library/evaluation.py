@@ -12,6 +12,7 @@ from bedstone.errors import InvalidInput
 from bedstone.library.mcp_probe import Probe
 
 DEPTH = 5
+MOST_ERRORS = 10
 WORSE_BY = 1e-9
 # Rows of the comparison: where a figure stands, and whether more of it is better.
 FIGURES: dict[str, tuple[tuple[str, ...], bool]] = {
@@ -27,6 +28,7 @@ FIGURES: dict[str, tuple[tuple[str, ...], bool]] = {
     "CPU ms a search": (("cpu_ms_per_search",), False),
     "peak memory MB": (("peak_rss_mb",), False),
     "start ms": (("ready_ms",), False),
+    "build s": (("build_s",), False),
     "build CPU s": (("build_cpu_s",), False),
     "index MB": (("index_mb",), False),
 }
@@ -102,13 +104,15 @@ def run_cases(
     for case in cases[: options.warmup]:
         probe.call(search_tool, {"query": case.query, "limit": case.limit, **case.filters})
     before = probe.cpu_ms()
-    first_pages, latencies, errors = [], [], 0
+    first_pages, latencies = [], []
+    errors: list[str] = []
     for turn in range(options.repeat):
         for case in cases:
             text, elapsed = probe.call(search_tool, {"query": case.query, "limit": case.limit, **case.filters})
             latencies.append(elapsed)
             if turn == 0:
-                errors += text is None
+                if text is None:
+                    errors.append(f"{case.name}: {probe.last_error}")
                 first_pages.append(json.loads(text) if text else {"hits": [], "next_cursor": None})
                 progress(1)
     after = probe.cpu_ms()
@@ -124,7 +128,8 @@ def run_cases(
     categories = sorted({case.category for case in cases})
     return {
         "cases": len(cases),
-        "errors": errors,
+        "errors": len(errors),
+        "error_messages": errors[:MOST_ERRORS],
         "ready_ms": round(probe.ready_ms, 1),
         "search_ms": _percentiles(latencies),
         "get_doc_ms": _percentiles(reads),
@@ -203,7 +208,7 @@ def _quality(outcomes: Sequence[_Outcome]) -> dict[str, float]:
     ranks = [_rank(outcome.gains[:DEPTH]) for outcome in outcomes]
     figures = {
         f"mrr@{DEPTH}": fmean(1 / rank if rank else 0.0 for rank in ranks),
-        f"ndcg@{DEPTH}": fmean(_dcg(item.gains[:DEPTH]) / _dcg(item.ideal[:DEPTH]) for item in outcomes),
+        f"ndcg@{DEPTH}": fmean(_dcg(item.gains[:DEPTH]) / (_dcg(item.ideal[:DEPTH]) or 1.0) for item in outcomes),
         f"hit@{DEPTH}": fmean(float(rank is not None) for rank in ranks),
         "hit@1": fmean(float(rank == 1) for rank in ranks),
     }

@@ -73,7 +73,7 @@ class PipedServer:
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
-            self._process.terminate()
+            self._process.kill()
             self._process.wait(10)
         if self._process.stdout:
             self._process.stdout.close()
@@ -148,6 +148,7 @@ class Probe:
         connection.notify("notifications/initialized")
         listed = connection.request("tools/list", {}).get("result", {}).get("tools", [])
         self.tools: list[str] = [tool["name"] for tool in listed]
+        self.last_error = ""
         self.ready_ms = (time.perf_counter() - started) * 1000
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> tuple[str | None, float]:
@@ -157,6 +158,8 @@ class Probe:
         elapsed = (time.perf_counter() - started) * 1000
         result = reply.get("result") or {}
         if "error" in reply or result.get("isError"):
+            said = [item.get("text", "") for item in result.get("content", [])]
+            self.last_error = str(reply.get("error", {}).get("message") or " ".join(said))
             return None, elapsed
         return str(result["content"][0]["text"]), elapsed
 

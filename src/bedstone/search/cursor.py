@@ -25,13 +25,14 @@ def read_cursor(cursor: str, key: str, state: str, query: str, filters: Mapping[
     """The offset a token stands for."""
     try:
         payload = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InvalidCursor("Invalid cursor: malformed JSON payload") from None
     offset = payload.get("offset") if isinstance(payload, dict) else None
     if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0 or payload.get("v") != 1:
         raise InvalidCursor("Invalid cursor: expected a search cursor payload")
     made_for = str(payload.get("state"))
-    if not hmac.compare_digest(str(payload.get("sig")), _signature(key, made_for, offset, query, filters)):
+    signature = _signature(key, made_for, offset, query, filters).encode()
+    if not hmac.compare_digest(str(payload.get("sig")).encode(errors="replace"), signature):
         raise InvalidCursor("Invalid cursor: does not match current query or filters")
     if made_for != state:
         raise InvalidCursor("Invalid cursor: the index has changed since; search again without a cursor")
@@ -40,4 +41,4 @@ def read_cursor(cursor: str, key: str, state: str, query: str, filters: Mapping[
 
 def _signature(key: str, state: str, offset: int, query: str, filters: Mapping[str, str]) -> str:
     text = json.dumps([state, offset, query.strip(), sorted(filters.items())], ensure_ascii=False)
-    return hmac.new(key.encode(), text.encode(), sha256).hexdigest()[:32]
+    return hmac.new(key.encode(), text.encode(errors="surrogatepass"), sha256).hexdigest()[:32]

@@ -1,7 +1,7 @@
 """Embedder: the protocol, and what the engine may rely on."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,8 @@ class Embedder(Protocol):
     `languages` are those it understands ("*" for all); other text is left to words. `reach` is the largest component
     its vectors have, by which they are scaled to int8. Where the nearest text is farther than `floor`, nothing is
     related. Vectors without meaning are stored and counted, but never decide an answer. It likes to be given `batch`
-    chunks at a time by `workers` threads. `provider` is the name it is chosen by.
+    chunks at a time by `workers` threads. `provider` is the name it is chosen by, `origin` what an index must remember
+    to ask the same model again.
     """
 
     @property
@@ -35,6 +36,8 @@ class Embedder(Protocol):
     def floor(self) -> float: ...
     @property
     def has_meaning(self) -> bool: ...
+    @property
+    def origin(self) -> dict[str, Any]: ...
     @property
     def batch(self) -> int: ...
     @property

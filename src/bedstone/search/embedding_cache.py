@@ -22,7 +22,7 @@ class CachedEmbedder:
         self.provider, self.name, self.fingerprint = embedder.provider, embedder.name, embedder.fingerprint
         self.dimensions, self.languages = embedder.dimensions, embedder.languages
         self.reach, self.floor, self.has_meaning = embedder.reach, embedder.floor, embedder.has_meaning
-        self.batch, self.workers = embedder.batch, embedder.workers
+        self.batch, self.workers, self.origin = embedder.batch, embedder.workers, embedder.origin
         self.embed_query = lru_cache(maxsize=QUERIES)(embedder.embed_query)
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()

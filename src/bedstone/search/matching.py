@@ -1,10 +1,11 @@
 """Where a query's words stand in a text."""
 
 import re
+import unicodedata
 from functools import lru_cache
 from os.path import commonprefix
 
-from bedstone.search.terms import WORD, stop_terms, terms
+from bedstone.search.terms import UNSPACED, WORD, bigrams, stop_terms, terms
 
 REST_OF_WORD = re.compile(r"\w*")
 Match = tuple[int, int, str]  # start, end and term
@@ -18,9 +19,12 @@ class Matcher:
     """
 
     def __init__(self, query: str) -> None:
-        stems = {word.lower(): stem for word in WORD.findall(query) for stem in terms(word)}
+        spaced = UNSPACED.sub(" ", query)
+        # Scripts without spaces are matched by pairs of characters, as they are indexed.
+        self._runs = sorted(set(bigrams(query)))
+        stems = {_folded(word): stem for word in WORD.findall(spaced) for stem in terms(word)}
         telling = {word: stem for word, stem in stems.items() if stem not in stop_terms()} or stems
-        self.terms = frozenset(telling.values())
+        self.terms = frozenset({*telling.values(), *self._runs})
         beginnings = {commonprefix([word, stem]) or word for word, stem in telling.items()}  # noqa: RUF071
         # One that begins like a shorter one is found with it.
         self._beginnings = [
@@ -30,8 +34,10 @@ class Matcher:
 
     def find(self, text: str) -> list[Match]:
         """Every place where a word of the query stands, in order."""
-        lower = _lower(text)
-        found: list[Match] = []
+        lower = _folded(text)
+        found: list[Match] = [
+            (place.start(), place.end(), term) for term in self._runs for place in re.finditer(re.escape(term), lower)
+        ]
         for beginning in self._beginnings:
             start = lower.find(beginning)
             while start >= 0:
@@ -46,9 +52,14 @@ class Matcher:
         return next((term for term in terms(word) if term in self.terms), None)
 
 
-def _lower(text: str) -> str:
-    """In lower case, and every character still in its place."""
-    lower = text.lower()
-    return (
-        lower if len(lower) == len(text) else "".join(char if len(char.lower()) > 1 else char.lower() for char in text)
-    )
+def _folded(text: str) -> str:
+    """In lower case without accents, and every character still in its place."""
+    if text.isascii():
+        return text.lower()
+    return "".join(_folded_character(char) for char in text)
+
+
+@lru_cache(maxsize=4096)
+def _folded_character(char: str) -> str:
+    plain = unicodedata.normalize("NFD", char.lower())[:1]
+    return plain if len(plain) == 1 else char

@@ -60,6 +60,12 @@ class StoreEngine(Protocol):
     def put_passages(self, passages: Sequence[tuple[Passage, bytes]]) -> None:
         """Add vectors to chunks; passages of chunks that are gone by now are dropped."""
 
+    def delete_passages(self) -> None:
+        """Remove every vector: another model is to make them. One change, over all chunks there are."""
+
+    def update_documents(self, documents: Iterable[Document]) -> None:
+        """Replace what is known of documents without touching their chunks; no change for any index."""
+
     def digests(self) -> dict[str, str]:
         """The digest of every document by its id."""
 

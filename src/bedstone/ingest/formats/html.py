@@ -1,13 +1,13 @@
 """HTML to Markdown: headings, paragraphs, lists, tables and listings; scripts, styles and hidden parts are left out."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from lxml import etree, html
 
 from bedstone.ingest.extraction import Notes, Page, ReadOptions, Unreadable
-from bedstone.ingest.markdown_writer import heading, squeezed, table
+from bedstone.ingest.markdown_writer import escaped, heading, listing, squeezed, table
 
 LARGEST = 20_000_000  # 60 MB took 12 s and 1.5 GB
 DROPPED = {"script", "style", "template", "noscript", "iframe", "head", "svg", "math", "object", "canvas"}
@@ -36,7 +36,10 @@ def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
 
 
 def html_to_markdown(data: bytes, *, contents_only: bool = False) -> tuple[str, str]:
-    """A page's title, and its text as Markdown; on demand without menus and what else surrounds the contents."""
+    """A page's title, and its text as Markdown.
+
+    For documentation only the contents count, without menus, and what looks like Markdown is escaped: it is read again.
+    """
     try:
         root = html.document_fromstring(_decoded(data), parser=html.HTMLParser(huge_tree=False, remove_pis=True))
     except (etree.ParserError, ValueError):
@@ -46,7 +49,7 @@ def html_to_markdown(data: bytes, *, contents_only: bool = False) -> tuple[str, 
     start = root if body is None else body
     if contents_only and (main := start.find(".//main")) is not None:
         start = main
-    writer = _Writer(DROPPED | NAVIGATION if contents_only else DROPPED)
+    writer = _Writer(DROPPED | NAVIGATION, escaped) if contents_only else _Writer(DROPPED, str)
     return title, "\n\n".join(block for block in writer.blocks(start, 0) if block.strip())
 
 
@@ -63,13 +66,13 @@ def _decoded(data: bytes) -> str:
 
 
 class _Writer:
-    def __init__(self, dropped: set[str]) -> None:
+    def __init__(self, dropped: set[str], write: Callable[[str], str]) -> None:
         self._dropped = dropped
+        self._write = write
 
     def blocks(self, element: etree._Element, depth: int) -> Iterator[str]:
         """An element's blocks; text between them is a paragraph."""
-        if depth > DEEPEST:
-            raise Unreadable("too_deep", "The page is refused: it is nested too deeply.")
+        _check_depth(depth)
         loose: list[str] = []
         for item in self._pieces(element, depth):
             if isinstance(item, str):
@@ -82,7 +85,7 @@ class _Writer:
 
     def _pieces(self, element: etree._Element, depth: int) -> Iterator[str | etree._Element]:
         """Running text, and the elements that interrupt it."""
-        yield element.text or ""
+        yield self._write(element.text or "")
         for child in element:
             if not self._is_dropped(child):
                 interrupts = child.tag in HEADINGS or child.tag in BLOCKS or child.tag in SPECIAL
@@ -90,14 +93,14 @@ class _Writer:
                     yield child
                 else:
                     yield self._inline(child, depth)
-            yield child.tail or ""
+            yield self._write(child.tail or "")
 
     def _block(self, element: etree._Element, depth: int) -> Iterator[str]:
         tag = element.tag
         if tag in HEADINGS:
             yield heading(HEADINGS[tag], self._text(element, depth))
         elif tag == "pre":
-            yield f"```\n{self._text(element, depth).strip(chr(10))}\n```"
+            yield listing(self._plain(element, depth))
         elif tag in ("ul", "ol"):
             yield "\n".join(self._items(element, depth + 1))
         elif tag == "table":
@@ -149,18 +152,27 @@ class _Writer:
             return f" {element.get('alt') or ''} "
         if element.tag == "input":
             return f" {element.get('value') or element.get('placeholder') or ''} "
-        text = self._text(element, depth + 1)
-        return f"`{text}`" if element.tag in ("code", "kbd", "samp", "tt") and text.strip() else text
+        if element.tag in ("code", "kbd", "samp", "tt"):
+            code = self._plain(element, depth + 1)
+            return f"`{code}`" if code.strip() and "`" not in code else self._write(code)
+        return self._text(element, depth + 1)
 
     def _text(self, element: etree._Element, depth: int) -> str:
-        if depth > DEEPEST:
-            raise Unreadable("too_deep", "The page is refused: it is nested too deeply.")
-        inside_code = element.tag == "pre"
+        _check_depth(depth)
+        parts = [self._write(element.text or "")]
+        for child in element:
+            if not self._is_dropped(child):
+                parts.append(self._inline(child, depth))
+            parts.append(self._write(child.tail or ""))
+        return "".join(parts)
+
+    def _plain(self, element: etree._Element, depth: int) -> str:
+        """Text as it is, for code."""
+        _check_depth(depth)
         parts = [element.text or ""]
         for child in element:
             if not self._is_dropped(child):
-                plain = inside_code and child.tag != "br"
-                parts.append(self._text(child, depth + 1) if plain else self._inline(child, depth))
+                parts.append("\n" if child.tag == "br" else self._plain(child, depth + 1))
             parts.append(child.tail or "")
         return "".join(parts)
 
@@ -171,6 +183,11 @@ class _Writer:
         if not isinstance(element.tag, str) or element.tag in self._dropped:
             return True
         return "hidden" in element.attrib or "display:none" in (element.get("style") or "").replace(" ", "").lower()
+
+
+def _check_depth(depth: int) -> None:
+    if depth > DEEPEST:
+        raise Unreadable("too_deep", "The page is refused: it is nested too deeply.")
 
 
 def _paragraph(loose: list[str]) -> str:

@@ -3,12 +3,15 @@
 import re
 from collections.abc import Iterator
 
+from bedstone.ingest.markdown_writer import escaped_signs, listing
+
 ADORNMENT = re.compile(r"([=\-`:.'\"~^_*+#<>])\1{2,}\s*$")
 DIRECTIVE = re.compile(r"^(\s*)\.\.\s+([\w:-]+)::\s*(.*)$")
 COMMENT_OR_TARGET = re.compile(r"^\s*\.\.(\s+.*)?$")
 OPTION = re.compile(r"^\s*:[\w-]+:(\s.*)?$")
 CODE_DIRECTIVES = {"code", "code-block", "sourcecode", "literalinclude", "doctest", "parsed-literal"}
 SILENT_DIRECTIVES = {"contents", "toctree", "image", "figure", "raw", "include", "index", "meta", "highlight", "only"}
+CODE = re.compile(r"(`[^`]*`)")
 INLINE = (
     (re.compile(r"``([^`]+)``"), r"`\1`"),
     (re.compile(r"`([^`<]+?)\s*<([^>`]+)>`__?"), r"[\1](\2)"),
@@ -93,9 +96,7 @@ def _fenced(language: str, body: list[str]) -> Iterator[str]:
     lines = [line for line in body if line.strip()]
     if lines:
         indent = min(map(_indent, lines))
-        yield f"\n```{language}"
-        yield from (line[indent:] for line in "\n".join(body).strip("\n").split("\n"))
-        yield "```\n"
+        yield f"\n{listing(chr(10).join(line[indent:] for line in body), language)}\n"
 
 
 def _indent(line: str) -> int:
@@ -105,4 +106,5 @@ def _indent(line: str) -> int:
 def _inline(text: str) -> str:
     for pattern, replacement in INLINE:
         text = pattern.sub(replacement, text)
-    return text
+    # What is left of the signs that Markdown would take for markup.
+    return "".join(part if part.startswith("`") else escaped_signs(part) for part in CODE.split(text))

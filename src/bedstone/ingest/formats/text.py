@@ -4,10 +4,17 @@ import re
 
 from bedstone.ingest.markdown import Block
 
-PARAGRAPH = re.compile(rb"\S.*?(?=\r?\n[ \t]*\r?\n|\s*\Z)", re.DOTALL)
+BLANK = re.compile(rb"\n[ \t\r]*\n\s*")
 
 
 def text_blocks(source: str) -> list[Block]:
     """Paragraphs, divided by blank lines."""
     data = source.encode()
-    return [Block(found.start(), found.end(), found[0].decode()) for found in PARAGRAPH.finditer(data)]
+    blocks, start = [], 0
+    for end, after in [*(found.span() for found in BLANK.finditer(data)), (len(data), len(data))]:
+        text = data[start:end]
+        left = len(text) - len(text.lstrip())
+        if text.strip():
+            blocks.append(Block(start + left, start + len(text.rstrip()), text.decode().strip()))
+        start = after
+    return blocks

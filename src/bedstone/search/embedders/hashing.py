@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,10 @@ class HashingEmbedder:
     floor = 0.0
     has_meaning = False
     batch, workers = 16, 1
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        return {}
 
     def passages(self, context: str, text: str) -> list[tuple[int, int]]:
         step = PASSAGE_CHARACTERS

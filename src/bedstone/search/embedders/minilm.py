@@ -32,6 +32,10 @@ class MiniLm:
         parts = model.MODEL.read_bytes() + model.TOKENIZER.read_bytes()
         return sha256(parts + f"{model.WINDOW} mean single".encode()).hexdigest()[:16]
 
+    @property
+    def origin(self) -> dict[str, Any]:
+        return {}
+
     def passages(self, context: str, text: str) -> list[tuple[int, int]]:
         offsets = self._splitter.encode(text, add_special_tokens=False).offsets
         if len(offsets) <= PASSAGE_TOKENS + OVERLAP_TOKENS:

@@ -40,6 +40,7 @@ class OpenAiEmbedder:
         base_url: str | None = None,
         api_key: str | None = None,
         dimensions: int | None = None,
+        expected_dimensions: int | None = None,
         batch_size: int = 128,
         concurrency: int = 4,
         max_retries: int = 3,
@@ -50,7 +51,7 @@ class OpenAiEmbedder:
         if not api_key and self._base_url == DEFAULT_BASE_URL:
             raise InvalidSetting("The embedding provider openai needs a key: set BEDSTONE_EMBEDDING__API_KEY.")
         self._wanted_dimensions = dimensions
-        self._batch_size = batch_size
+        self._expected_dimensions = expected_dimensions
         self._max_retries = max_retries
         self._pause = pause
         self.batch, self.workers = batch_size, concurrency
@@ -60,11 +61,17 @@ class OpenAiEmbedder:
 
     @cached_property
     def dimensions(self) -> int:
-        return self._wanted_dimensions or len(self._ask(["dimensions"], retries=self._max_retries)[0])
+        known = self._wanted_dimensions or self._expected_dimensions
+        return known or len(self._ask(["dimensions"], retries=self._max_retries)[0])
 
     @cached_property
     def fingerprint(self) -> str:
         return sha256(f"{self._base_url}\n{self.name}\n{self.dimensions}".encode()).hexdigest()[:16]
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """Where the vectors came from, which an index keeps so that questions go to the same place."""
+        return {"base_url": self._base_url, "requested_dimensions": self._wanted_dimensions}
 
     @property
     def reach(self) -> float:
@@ -78,8 +85,8 @@ class OpenAiEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         rows: list[list[float]] = []
-        for start in range(0, len(texts), self._batch_size):
-            rows += self._ask([_fitting(text) for text in texts[start : start + self._batch_size]], self._max_retries)
+        for start in range(0, len(texts), self.batch):
+            rows += self._ask([_fitting(text) for text in texts[start : start + self.batch]], self._max_retries)
         return _units(rows, self.dimensions)
 
     def embed_query(self, text: str) -> Vectors:
@@ -100,16 +107,18 @@ class OpenAiEmbedder:
             else:
                 if response.status_code == httpx2.codes.OK:
                     return _vectors(response, len(texts))
-                problem = (
-                    f"The embedding service at {self._base_url} answered {response.status_code}{_reason(response)}"
-                )
+                reason = self._redacted(_reason(response))
+                problem = f"The embedding service at {self._base_url} answered {response.status_code}{reason}"
                 if response.status_code not in WORTH_RETRYING:
                     break
                 wait = min(_seconds(response.headers.get("retry-after"), wait), LONGEST_WAIT_SECONDS)
             if attempt < retries:
                 logger.warning("%s; asking again in %.0f s", problem, wait, extra={"action": "embedding_retry"})
                 self._pause(wait)
-        raise Unavailable(problem.replace(self._api_key, "***") if self._api_key else problem)
+        raise Unavailable(problem)
+
+    def _redacted(self, text: str) -> str:
+        return text.replace(self._api_key, "***") if self._api_key else text
 
 
 def _vectors(response: httpx2.Response, count: int) -> list[list[float]]:
@@ -124,6 +133,8 @@ def _vectors(response: httpx2.Response, count: int) -> list[list[float]]:
 
 
 def _units(rows: Sequence[Sequence[float]], dimensions: int) -> Vectors:
+    if any(not isinstance(row, list) or len(row) != dimensions for row in rows):
+        raise Unavailable(f"The embedding service answered vectors of another length than {dimensions}")
     vectors = np.array(rows, np.float32).reshape(-1, dimensions)
     units: Vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
     return units

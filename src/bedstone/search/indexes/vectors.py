@@ -118,6 +118,7 @@ class VectorIndex:
         self._read_only = read_only
         self._lock = threading.Lock()
         self._graph: Index | None = None
+        self._is_unsaved = False
         self._table = self._empty()
         self.applied = 0
 
@@ -140,15 +141,19 @@ class VectorIndex:
             self._table, self._graph, self.applied = self._empty(), None, 0
         self.catch_up()
 
-    def save(self) -> None:
-        """Keep the graph, if there is one."""
+    def save(self) -> bool:
+        """Keep the graph, if there is one and it is not kept already; whether the file is another now."""
         with self._lock:
-            if self._graph is not None and self._file is not None:
+            if self._file is None or not self._is_unsaved:
+                return False
+            if self._graph is not None:
                 draft = self._file.with_suffix(".tmp")
                 self._graph.save(str(draft))
                 draft.replace(self._file)
-            elif self._file is not None:
+            else:
                 self._file.unlink(missing_ok=True)
+            self._is_unsaved = False
+            return True
 
     def search(
         self, query: Vectors, limit: int, condition: Filter | None = None, also: Collection[int] = ()
@@ -180,14 +185,15 @@ class VectorIndex:
         if passing is not None and np.count_nonzero(passing) <= SUBSET:
             inside = np.flatnonzero(passing)
             return inside[_largest(_products(code[0], table.codes[inside]), fetch)]
-        if self._graph is None or (passing is not None and len(table.ids) <= SCANNED):
+        graph = self._graph  # another thread may replace it
+        if graph is None or (passing is not None and len(table.ids) <= SCANNED):
             products = _products(code[0], table.codes)
             if passing is None:
                 return _largest(products, fetch)
             products[~passing] = -np.inf
             return _largest(products, min(fetch, int(np.count_nonzero(passing))))
         more = fetch * FILTERED_FETCH if passing is not None else fetch
-        found = self._graph.search(code[0], min(more, len(self._graph)), threads=1).keys.astype(np.int64)
+        found = graph.search(code[0], min(more, len(graph)), threads=1).keys.astype(np.int64)
         places = table.places(found)
         return places if passing is None else places[passing[places]][:fetch]
 
@@ -239,7 +245,10 @@ class VectorIndex:
         rows = np.array([self._row(item, kinds, facets) for item in items], np.int64).reshape(-1, 5)
         halves, codes = self._read([item.id for item in items], progress)
         few = len(keep) + len(items) <= GRAPH_FROM
-        old_halves = table.halves if table.halves is not None or not few else self._halves_of(table)
+        old_halves = None
+        if few:
+            kept = table.ids[keep].tolist()
+            old_halves = self._read(kept, None)[0] if table.halves is None else table.halves[keep]
         ids = np.concatenate([table.ids[keep], rows[:, 0]])
         chunks = np.concatenate([table.chunks[keep], rows[:, 1]])
         spans = np.concatenate([table.spans[keep], rows[:, 2:4]])
@@ -250,12 +259,9 @@ class VectorIndex:
             spans=spans[order],
             kinds=np.concatenate([table.kinds[keep], rows[:, 4]])[order],
             codes=np.concatenate([table.codes[keep], codes])[order],
-            halves=np.concatenate([old_halves[keep], halves])[order] if few and old_halves is not None else None,
+            halves=None if old_halves is None else np.concatenate([old_halves, halves])[order],
             facets=facets,
         )
-
-    def _halves_of(self, table: _Table) -> Halves:
-        return self._read(table.ids.tolist(), None)[0]
 
     @staticmethod
     def _row(item: StoredPassage, kinds: dict[Any, int], facets: list[Any]) -> tuple[int, int, int, int, int]:
@@ -272,7 +278,8 @@ class VectorIndex:
         for start in range(0, len(ids), READ_BATCH):
             part = ids[start : start + READ_BATCH]
             found = self._store.vectors(part)
-            vectors = self._halves([found[number] for number in part])
+            nothing = bytes(2 * self._dimensions)  # of a passage that has gone meanwhile; the next change says so
+            vectors = self._halves([found.get(number, nothing) for number in part])
             codes.append(self._quantised(vectors.astype(np.float32)))
             if keep_exact:
                 halves.append(vectors)
@@ -281,6 +288,8 @@ class VectorIndex:
         return np.concatenate(halves), np.concatenate(codes)
 
     def _halves(self, vectors: Sequence[bytes]) -> Halves:
+        length = 2 * self._dimensions
+        vectors = [item if len(item) == length else bytes(length) for item in vectors]  # of another model: far away
         return np.frombuffer(b"".join(vectors), np.float16).reshape(-1, self._dimensions)
 
     def _quantised(self, vectors: Vectors) -> Codes:
@@ -296,6 +305,7 @@ class VectorIndex:
         table = self._table
         if len(table.ids) <= GRAPH_FROM:
             self._graph = None
+            self._is_unsaved = self._file is not None and self._file.exists()
             return
         graph = self._graph if self._graph is not None else self._opened_graph()
         keys = np.asarray(graph.keys).astype(np.int64)
@@ -303,6 +313,7 @@ class VectorIndex:
         if len(extra) + len(missing) and self._read_only:
             graph = self._new_graph()
             extra, missing = np.empty(0, np.int64), table.ids
+        self._is_unsaved = self._is_unsaved or bool(len(extra) + len(missing))
         if len(extra):
             graph.remove(extra)
         if len(missing):

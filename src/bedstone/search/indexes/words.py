@@ -37,6 +37,8 @@ ARENA_BYTES = 64_000_000
 BATCH_CHANGES = 1000
 SAME_BEGINNING = 2  # letters that a misspelt word is trusted with
 LEAST_QUOTED, QUOTATION_SLOP = 4, 3  # shorter queries name a subject as often as they quote
+MOST_WORDS = 100  # of a query
+MOST_GLUED = 80
 LEAST_GLUED = 6  # a shorter word that nobody has is a slip, not two words
 MARKER = -1  # rowid of the document that remembers what was applied
 MUST, MUST_NOT, SHOULD = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
@@ -75,11 +77,12 @@ class WordIndex:
     @property
     def applied(self) -> tuple[int, int]:
         """Sequence number and stamp of the last change that is in the index."""
-        found = self._searcher.search(Query.term_query(self._schema, "rowid", MARKER), 1, count=False).hits
+        searcher = self._searcher  # another thread may replace it
+        found = searcher.search(Query.term_query(self._schema, "rowid", MARKER), 1, count=False).hits
         if not found:
             return 0, 0
         address = [found[0][1]]
-        (seq,), (stamp,) = (self._searcher.fast_field_values(name, address) for name in ("seq", "stamp"))
+        (seq,), (stamp,) = (searcher.fast_field_values(name, address) for name in ("seq", "stamp"))
         return int(seq or 0), int(stamp or 0)
 
     def catch_up(self, store: StoreEngine, progress: Callable[[int], None] | None = None) -> None:
@@ -90,16 +93,20 @@ class WordIndex:
                 self._writer.delete_all_documents()
                 seq = 0
             title = lru_cache(maxsize=16)(lambda document: getattr(store.document(document), "title", ""))
-            while changes := store.changes(seq, BATCH_CHANGES):
-                for change in changes:
-                    self._remove(change.gone_first, change.gone_last)
-                    if change.kind == "put":
-                        for stored in store.chunks_between(change.first, change.last):
-                            self._writer.add_document(_fields(stored, title(stored.document)))
-                seq = changes[-1].seq
-                self._commit(seq, changes[-1].stamp)
-                if progress:
-                    progress(seq)
+            try:
+                while changes := store.changes(seq, BATCH_CHANGES):
+                    for change in changes:
+                        self._remove(change.gone_first, change.gone_last)
+                        if change.kind == "put":
+                            for stored in store.chunks_between(change.first, change.last):
+                                self._writer.add_document(_fields(stored, title(stored.document)))
+                    seq = changes[-1].seq
+                    self._commit(seq, changes[-1].stamp)
+                    if progress:
+                        progress(seq)
+            except BaseException:
+                self._writer.rollback()  # else the half batch would be committed with the next one
+                raise
 
     def finish(self) -> None:
         """Wait for merges and let go of the writer: the index is read only from now on."""
@@ -180,13 +187,14 @@ class WordIndex:
         return Query.boolean_query(clauses) if every or len(clauses) > 1 else None
 
     def _terms(self, text: str) -> list[str]:
-        return [piece for term in terms(text) for piece in self._known(term, text)]
+        """The query's terms, as many as count."""
+        words = WORD.findall(text)[:MOST_WORDS]
+        return [piece for word in words for term in terms(word) for piece in self._known(term, word)]
 
-    def _known(self, term: str, text: str) -> list[str]:
+    def _known(self, term: str, raw: str) -> list[str]:
         """A term the index has, or the words it is glued together from: `RateLimitError`, `serviceNamestring`."""
-        if self.frequency(term) or len(term) < LEAST_GLUED:
+        if self.frequency(term) or not LEAST_GLUED <= len(term) <= MOST_GLUED:
             return [term]
-        raw = next((word for word in WORD.findall(text) if terms(word) == [term]), term)
         pieces = segment(raw.lower(), self._is_word)
         if len(pieces) == 1:
             pieces = [piece for part in CAMEL.findall(raw) for piece in segment(part.lower(), self._is_word)]
@@ -262,8 +270,9 @@ class WordIndex:
         if not read_only and (not version.exists() or json.loads(version.read_text()) != VERSION):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            version.write_text(json.dumps(VERSION))
-            return tantivy.Index(self._schema, path=str(folder))
+            index = tantivy.Index(self._schema, path=str(folder))
+            version.write_text(json.dumps(VERSION))  # the last file: a folder without it is made again
+            return index
         if read_only and json.loads(version.read_text()) != VERSION:
             raise OutdatedIndex(f"The index in {folder} is of another version of Bedstone: build it again.")
         if read_only and not os.access(folder, os.W_OK):

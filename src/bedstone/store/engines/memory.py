@@ -47,6 +47,17 @@ class MemoryStore:
                 numbers = [passage.chunk for passage, _ in passages]
                 self._record("vectors", (min(numbers), max(numbers)), EMPTY_RANGE)
 
+    def delete_passages(self) -> None:
+        with self._lock:
+            if self._passages:
+                self._passages.clear()
+                self._vectors.clear()
+                self._record("vectors", (min(self._chunks), max(self._chunks)), EMPTY_RANGE)
+
+    def update_documents(self, documents: Iterable[Document]) -> None:
+        with self._lock:
+            self._documents |= {item.id: item for item in documents if item.id in self._documents}
+
     def digests(self) -> dict[str, str]:
         with self._lock:
             return {document.id: document.digest for document in self._documents.values()}

@@ -108,6 +108,18 @@ class SqliteStore:
             numbers = [item.chunk for item, _ in passages]
             _record(db, "vectors", (min(numbers), max(numbers)), EMPTY_RANGE)
 
+    def delete_passages(self) -> None:
+        with self._transaction() as db:
+            if db.execute("DELETE FROM passage").rowcount:
+                first, last = db.execute("SELECT min(rowid), max(rowid) FROM chunk").fetchone()
+                _record(db, "vectors", (first, last), EMPTY_RANGE)
+
+    def update_documents(self, documents: Iterable[Document]) -> None:
+        rows = [(item.title, item.digest, json.dumps(dict(item.metadata)), item.id) for item in documents]
+        if rows:
+            with self._transaction() as db:
+                db.executemany("UPDATE document SET title = ?, digest = ?, metadata = ? WHERE id = ?", rows)
+
     def digests(self) -> dict[str, str]:
         return dict(self._read("SELECT id, digest FROM document"))
 

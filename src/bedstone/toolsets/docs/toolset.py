@@ -2,6 +2,7 @@
 
 import logging
 import re
+import sqlite3
 import threading
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -10,13 +11,14 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
 import anyio.from_thread
 import anyio.lowlevel
 from anyio import to_thread
 
-from bedstone.errors import BedstoneError, InvalidInput, InvalidSetting, UnknownPrompt, UnknownResource
-from bedstone.library.docs_index import IndexFolder, united_taxonomy
+from bedstone.errors import BedstoneError, InvalidInput, InvalidSetting, NotFound, UnknownPrompt, UnknownResource
+from bedstone.library.docs_index import METADATA, IndexFolder, united_taxonomy
 from bedstone.toolkit import (
     Prompt,
     PromptArgument,
@@ -56,6 +58,7 @@ SCHEME = "docs:"
 RESOURCE = f"{SCHEME}///"
 MARKDOWN = "text/markdown"
 FOLLOW_SECONDS = 1.0
+REOPEN_SECONDS = 0.2
 RETIREMENT_SECONDS = 60.0  # no search takes that long
 
 
@@ -110,6 +113,10 @@ class DocsToolset(Toolset):
             stop.set()
             for keeper in self._keepers:
                 keeper.stop()
+            with self._lock:
+                if self._library is not None:
+                    self._library.close()
+                    self._library = None
 
     @cached_property
     def tools(self) -> Mapping[str, Tool]:
@@ -141,11 +148,16 @@ class DocsToolset(Toolset):
     async def read(self, arguments: GetDoc) -> str:
         """A chunk and its neighbours, each under a line that says where it stands."""
         chunk_id = arguments.chunk_id
-        if not CHUNK_ID.fullmatch(chunk_id):
+        try:
+            chunks, target, total = await to_thread.run_sync(
+                lambda: self._open_library().read(chunk_id, arguments.context)
+            )
+        except NotFound:
+            if CHUNK_ID.fullmatch(chunk_id):  # a path may have a # in it, so it is asked first
+                raise
             raise InvalidInput(
                 f"Chunk ID '{chunk_id}' has invalid format. Expected {{filepath}} or {{filepath}}#{{heading-path}}."
-            )
-        chunks, target, total = await to_thread.run_sync(lambda: self._open_library().read(chunk_id, arguments.context))
+            ) from None
         return "\n\n".join(_block(stored, index - target, total) for index, stored in enumerate(chunks))
 
     def render_error(self, error: BedstoneError) -> Reply:
@@ -157,7 +169,9 @@ class DocsToolset(Toolset):
         if not self._has_resources:
             return ()
         return [
-            Resource(f"{RESOURCE}{document.id}", document.id, document.title or None, MARKDOWN, _title(document.id))
+            Resource(
+                f"{RESOURCE}{quote(document.id)}", document.id, document.title or None, MARKDOWN, _title(document.id)
+            )
             for document in self._open_library().documents()
         ]
 
@@ -171,7 +185,7 @@ class DocsToolset(Toolset):
         """A whole file."""
         if not uri.startswith(SCHEME):
             raise UnknownResource(f"Invalid URI scheme: {uri.partition(':')[0]}:. Expected '{SCHEME}'")
-        path = uri.removeprefix(RESOURCE)
+        path = unquote(uri.removeprefix(RESOURCE))
         text = await to_thread.run_sync(lambda: self._open_library().text(path)) if self._has_resources else None
         if text is None:
             raise UnknownResource(f"Resource not found: {uri}")
@@ -225,7 +239,11 @@ class DocsToolset(Toolset):
     def _open_library(self) -> "DocsLibrary":
         with self._lock:
             if self._library is None:
-                self._library = self._new_library()
+                try:
+                    self._library = self._new_library()
+                except (OSError, ValueError, sqlite3.Error):  # replaced while it was opened: there is a newer one
+                    time.sleep(REOPEN_SECONDS)
+                    self._library = self._new_library()
             return self._library
 
     def _new_library(self) -> "DocsLibrary":
@@ -238,16 +256,16 @@ class DocsToolset(Toolset):
 
     def _follow(self, stop: threading.Event, token: "anyio.lowlevel.EventLoopToken") -> None:
         """Open what is published meanwhile, and tell clients if the tools are others now."""
-        seen = self._generations()
+        seen: list[int] = []
         retired: list[tuple[float, DocsLibrary]] = []
         while not stop.wait(FOLLOW_SECONDS):
             try:
-                now = self._generations()
-                if now != seen:
+                now = [(path / METADATA).stat().st_mtime_ns for path in self._indexes.values()]
+                if now != seen and self._generations() != self._served():
                     self._swap(retired, token)
-                    seen = now
-            except (BedstoneError, OSError, RuntimeError) as error:
-                # A build may be replacing files this very moment: the next look decides.
+                seen = now
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next look decides
+                # A build may be replacing files this very moment.
                 logger.warning("The docs index cannot be opened: %s", error, extra={"action": "docs_not_opened"})
             while retired and retired[0][0] < time.monotonic() - RETIREMENT_SECONDS:
                 retired.pop(0)[1].close()
@@ -266,6 +284,9 @@ class DocsToolset(Toolset):
 
     def _generations(self) -> list[str]:
         return [IndexFolder(path).existing_metadata["index"]["generation"] for path in self._indexes.values()]
+
+    def _served(self) -> list[str]:
+        return [metadata["index"]["generation"] for metadata in self._metadata.values()]
 
 
 def _visible(tools: Mapping[str, Tool]) -> list[tuple[str, str, Any]]:
