@@ -290,6 +290,17 @@ def test_odd_front_matter_and_manifests_cost_their_files_only(
     assert first(tmp_path / "index", "words") == "fine.md#_preamble"
 
 
+def test_pages_that_score_the_same_stand_in_the_order_of_their_ids(write: Write, tmp_path: Path) -> None:
+    source, index = write({f"{name}.md": "same words\n" for name in "dbca"}), tmp_path / "index"
+    build(source, index)
+    (source / "a.md").write_text("same  words\n")
+    build(source, index)
+    corpus = DocsCorpus(index)
+    hits, _ = corpus.search("same words", {}, 0, 4)
+    corpus.close()
+    assert [hit.stored.document for hit in hits] == ["a.md", "b.md", "c.md", "d.md"]
+
+
 def test_pipes_are_not_read(write: Write, tmp_path: Path) -> None:
     source = write({"a.md": "# A\n"})
     os.mkfifo(source / "pipe.md")

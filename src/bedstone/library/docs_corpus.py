@@ -3,6 +3,7 @@
 import logging
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -165,7 +166,7 @@ class DocsCorpus:
         facets = [key for key, entry in self.taxonomy.items() if entry.get("vector_collapse") and key not in filters]
         wanted = count * COLLAPSE_FACTOR if facets else count
         found = self._engine.search(query, condition=self._condition(filters), limit=wanted)
-        hits = [] if self._is_far(found) else found.hits
+        hits = [] if self._is_far(found) else self._settled(found.hits)
         if not facets:
             return found, hits
         best: dict[tuple[Any, ...], Hit] = {}
@@ -177,6 +178,15 @@ class DocsCorpus:
             if len(best) >= count:
                 break
         return found, list(best.values())[:count]
+
+    def _settled(self, hits: Sequence[Hit]) -> list[Hit]:
+        """Hits of one score in the order of their ids: their numbers change whenever a file does."""
+        scores = Counter(hit.score for hit in hits)
+        tied = [hit.rowid for hit in hits if scores[hit.score] > 1]
+        if not tied:
+            return list(hits)
+        heads = self._store.chunks(tied, texts=False)
+        return sorted(hits, key=lambda hit: (-hit.score, heads[hit.rowid].chunk.id if hit.rowid in heads else ""))
 
     def _is_far(self, found: Found) -> bool:
         """Whether no word matched and nothing is near in meaning: neighbours of nonsense are no answer."""
