@@ -29,8 +29,13 @@ class MiniLm:
 
     @cached_property
     def fingerprint(self) -> str:
-        parts = model.MODEL.read_bytes() + model.TOKENIZER.read_bytes()
-        return sha256(parts + f"{model.WINDOW} mean single".encode()).hexdigest()[:16]
+        digest = sha256()
+        for path in (model.MODEL, model.TOKENIZER):
+            with path.open("rb") as file:
+                while part := file.read(2**20):  # 24 MB at once would stay in the server's peak
+                    digest.update(part)
+        digest.update(f"{model.WINDOW} mean single".encode())
+        return digest.hexdigest()[:16]
 
     @property
     def origin(self) -> dict[str, Any]:
