@@ -19,7 +19,8 @@ class Chunk:
     """A part of a document with an id of its own.
 
     `text` is what is quoted, in its original form; `plain` is the same without markup, which is what is searched.
-    `breadcrumb` holds the headings from the outermost to the chunk's own.
+    `breadcrumb` holds the headings from the outermost to the chunk's own; `page` is where it begins, in documents
+    that have pages.
     """
 
     id: str
@@ -29,6 +30,7 @@ class Chunk:
     level: int = 0
     breadcrumb: tuple[str, ...] = ()
     facets: Mapping[str, str] = field(default_factory=dict)
+    page: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -417,7 +417,7 @@ async def test_what_is_no_request_is_answered_over_stdio() -> None:
     lines = TextReceiveStream(process.stdout)
     with anyio.fail_after(20):
         async with process:
-            for text, code, request_id in BROKEN:
+            for text, code, request_id in [*BROKEN, ODD_ID]:
                 await process.stdin.send(f"{text}\n".encode())
                 answer = json.loads(await lines.receive())
                 assert (answer["error"]["code"], answer["id"]) == (code, request_id)

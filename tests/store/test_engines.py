@@ -1,14 +1,18 @@
 """One suite for every store engine: what `StoreEngine` promises."""
 
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bedstone.documents import Chunk, Document, Passage
-from bedstone.store.engine import StoreEngine
+from bedstone.store.engine import StoreEngine, TaskRecord, TaskStatus
 from bedstone.store.engines.memory import MemoryStore
-from bedstone.store.engines.sqlite import SqliteStore
+from bedstone.store.engines.sqlite import OutdatedStore, SqliteStore
 
 ENGINES: dict[str, Callable[[Path], StoreEngine]] = {
     "memory": lambda _: MemoryStore(),
@@ -175,3 +179,59 @@ def test_a_sqlite_store_survives_its_process_and_opens_for_reading(tmp_path: Pat
     again = SqliteStore(path, read_only=True)
     assert again.counts().chunks == 2
     again.close()
+
+
+def task(name: str, status: TaskStatus = "queued", **fields: Any) -> TaskRecord:
+    defaults: dict[str, Any] = {"created": 1.0, "details": {"file": "ä.pdf", "pages": [1]}}
+    return TaskRecord(name, "add", status, **(defaults | fields))
+
+
+def test_tasks_are_kept_in_order_and_replaced(store: StoreEngine) -> None:
+    for name, created in (("b", 2.0), ("a", 1.0), ("c", 3.0)):
+        store.put_task(task(name, created=created))
+    assert [item.id for item in store.tasks({"queued"})] == ["a", "b", "c"]
+    assert store.task("a") == task("a")
+    store.put_task(task("a", "running", started=5.0, attempts=1))
+    assert store.task("a") == task("a", "running", started=5.0, attempts=1)
+    assert [item.id for item in store.tasks({"queued"}, limit=1)] == ["b"]
+    assert {item.id for item in store.tasks({"queued", "running"})} == {"a", "b", "c"}
+    assert store.task("none") is None
+
+
+def test_old_tasks_are_forgotten_but_never_the_last_ones(store: StoreEngine) -> None:
+    for number in range(5):
+        store.put_task(task(str(number), "completed", finished=float(number)))
+    store.put_task(task("waiting"))
+    store.prune_tasks(before=4.0, keep=2)
+    assert {item.id for item in store.tasks({"completed", "queued"})} == {"3", "4", "waiting"}
+
+
+def test_chunks_know_their_page(store: StoreEngine) -> None:
+    store.put([(document("a"), [replace(chunk, page=number) for number, chunk in enumerate(chunks("a", 2))])])
+    assert [item.chunk.page for item in store.chunks_of("a")] == [0, 1]
+
+
+def test_vectors_can_be_forgotten_and_documents_renamed(store: StoreEngine) -> None:
+    store.put([(document("a"), chunks("a", 1))])
+    (stored,) = store.chunks_of("a")
+    store.put_passages([(Passage(stored.rowid, 0, 5), b"soon")])
+    seq = store.last_change().seq  # type: ignore[union-attr]
+    store.update_documents([replace(document("a"), title="Other"), document("unknown")])
+    assert store.last_change().seq == seq  # type: ignore[union-attr]
+    assert store.document("a").title == "Other"  # type: ignore[union-attr]
+    assert store.document("unknown") is None
+    store.delete_passages()
+    assert store.counts().passages == 0
+    assert store.last_change().kind == "vectors"  # type: ignore[union-attr]
+    assert store.unembedded()
+
+
+def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.sqlite")
+    store.seal()
+    store.close()
+    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as db:
+        db.execute("PRAGMA user_version = 99")
+    for read_only in (True, False):
+        with pytest.raises(OutdatedStore):
+            SqliteStore(tmp_path / "store.sqlite", read_only=read_only)

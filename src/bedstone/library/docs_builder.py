@@ -3,6 +3,7 @@
 import logging
 import re
 import secrets
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,7 @@ from bedstone.ingest.prompt_templates import read_templates
 from bedstone.library.docs_index import VECTORS, IndexFolder
 from bedstone.search.indexes.words import WordIndex
 from bedstone.store.engine import DocumentAndChunks
-from bedstone.store.engines.sqlite import SqliteStore
+from bedstone.store.engines.sqlite import OutdatedStore, SqliteStore
 
 if TYPE_CHECKING:  # a build without vectors never loads numpy
     from bedstone.search.embedder import Embedder
@@ -80,7 +81,7 @@ class DocsBuilder:
         """Words first, published; then vectors, published again; nothing where nothing changed."""
         self._index.claim(self._docs)
         with self._index.building(fresh=self._options.fresh) as work:
-            store = SqliteStore(work / "store.sqlite")
+            store = self._store(work)
             self._forget_other_vectors(store)
             changed, removed = self._update(store)
             self._index_words(work, store)
@@ -100,6 +101,15 @@ class DocsBuilder:
                 self._index.publish(work, metadata, last=True)
         warnings = list(dict.fromkeys(self._warnings))  # a manifest is wrong for every file it governs
         return BuildReport(counts.documents, counts.chunks, changed, removed, self._unreadable, warnings)
+
+    @staticmethod
+    def _store(work: Path) -> SqliteStore:
+        """What was built before, or nothing if another version built it."""
+        try:
+            return SqliteStore(work / "store.sqlite")
+        except OutdatedStore:
+            shutil.rmtree(work)
+            return SqliteStore(work / "store.sqlite")
 
     def _forget_other_vectors(self, store: SqliteStore) -> None:
         """Vectors of two models cannot stand in one index, published or not."""

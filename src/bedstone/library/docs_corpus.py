@@ -37,6 +37,7 @@ COLLAPSE_FACTOR = 4  # siblings that may stand between two hits worth showing
 NEAREST = 5  # ids to offer when one is unknown
 MOST_COMPARED = 5_000  # names to compare a misspelt one with
 HINT_DEPTH = 50
+MOST_QUICK = 30_000  # chunks
 
 EmbedderFor = Callable[[Mapping[str, Any]], "Embedder | None"]
 
@@ -92,6 +93,11 @@ class DocsCorpus:
     def state(self) -> str:
         """Changes whenever the content does; the same for every copy of the index."""
         return str(self.metadata["state"])
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether searches take a millisecond or two: no model, and not too many chunks."""
+        return self._embedder is None and int(self.metadata["stats"]["total_chunks"]) < MOST_QUICK
 
     @property
     def taxonomy(self) -> Mapping[str, Mapping[str, Any]]:
@@ -181,10 +187,11 @@ class DocsCorpus:
 
     def _settled(self, hits: Sequence[Hit]) -> list[Hit]:
         """Hits of one score in the order of their ids: their numbers change whenever a file does."""
-        scores = Counter(hit.score for hit in hits)
-        tied = [hit.rowid for hit in hits if scores[hit.score] > 1]
-        if not tied:
+        scores = [hit.score for hit in hits]
+        if len(set(scores)) == len(scores):
             return list(hits)
+        counts = Counter(scores)
+        tied = [hit.rowid for hit in hits if counts[hit.score] > 1]
         heads = self._store.chunks(tied, texts=False)
         return sorted(hits, key=lambda hit: (-hit.score, heads[hit.rowid].chunk.id if hit.rowid in heads else ""))
 

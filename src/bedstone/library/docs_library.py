@@ -32,6 +32,11 @@ class DocsLibrary:
         self._cursor_key = "".join(sorted(corpus.metadata["cursor_key"] for corpus in corpora.values()))
         self._state = ",".join(corpora[name].state for name in sorted(corpora))
 
+    @property
+    def is_quick(self) -> bool:
+        """Whether a search takes less time than handing it to a thread and back is worth: words, and not too many."""
+        return all(corpus.is_quick for corpus in self._corpora.values())
+
     def search(self, query: str, filters: Mapping[str, str], limit: int, cursor: str | None = None) -> DocPage:
         """A page of the best chunks; a hint when there is none."""
         offset = read_cursor(cursor, self._cursor_key, self._state, query, filters) if cursor else 0

@@ -29,7 +29,7 @@ class SearchEngine:
 
     def search(self, text: str, *, condition: Filter | None = None, limit: int = 10, mode: Mode = "hybrid") -> Found:
         """The best chunks for a query."""
-        by_words_alone = mode == "words" or (mode == "hybrid" and self.index.quotes(text))
+        by_words_alone = mode == "words" or self._embedder is None or (mode == "hybrid" and self.index.quotes(text))
         vector = None if by_words_alone else self._vector(text)
         share = self._share(text, mode) if vector is not None else 0.0
         hits: dict[int, Hit] = {}

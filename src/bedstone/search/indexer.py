@@ -22,7 +22,7 @@ def embed_missing(
     with ThreadPoolExecutor(workers) as pool:  # the model lets go of the interpreter while it computes
         while chunks := store.unembedded(after=after, limit=size * workers):
             parts = [chunks[start : start + size] for start in range(0, len(chunks), size)]
-            for part, vectors in zip(parts, pool.map(lambda part: _embed(part, embedder), parts), strict=True):
+            for part, vectors in zip(parts, pool.map(lambda part: embed_chunks(part, embedder), parts), strict=True):
                 store.put_passages(vectors)
                 if progress:
                     progress(len(part))
@@ -39,7 +39,8 @@ def passages_of(stored: StoredChunk, embedder: Embedder) -> list[tuple[Passage, 
     ]
 
 
-def _embed(chunks: Sequence[StoredChunk], embedder: Embedder) -> list[tuple[Passage, bytes]]:
+def embed_chunks(chunks: Sequence[StoredChunk], embedder: Embedder) -> list[tuple[Passage, bytes]]:
+    """Passages with their vectors, ready for the store."""
     passages = [pair for stored in chunks for pair in passages_of(stored, embedder)]
     vectors = embedder.embed([text for _, text in passages]).astype(np.float16)
     return [(passage, vector.tobytes()) for (passage, _), vector in zip(passages, vectors, strict=True)]

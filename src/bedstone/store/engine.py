@@ -1,8 +1,8 @@
 """StoreEngine: what every store does, and what its users may rely on."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
 from bedstone.documents import Chunk, Document, Passage, StoredChunk
 
@@ -35,6 +35,23 @@ class StoredPassage:
     id: int
     passage: Passage
     facets: Mapping[str, str]
+
+
+TaskStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """Work that outlives its process. Times are seconds since 1970; `details` are the work's own."""
+
+    id: str
+    kind: str
+    status: TaskStatus
+    created: float
+    details: Mapping[str, Any] = field(default_factory=dict)
+    started: float | None = None
+    finished: float | None = None
+    attempts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +124,18 @@ class StoreEngine(Protocol):
 
     def last_change(self) -> Change | None:
         """The newest change."""
+
+    def put_task(self, task: TaskRecord) -> None:
+        """Add a task, or replace the one with its id."""
+
+    def task(self, task_id: str) -> TaskRecord | None:
+        """One task."""
+
+    def tasks(self, statuses: Collection[TaskStatus], *, limit: int = 1000) -> list[TaskRecord]:
+        """Tasks in these states, the oldest first."""
+
+    def prune_tasks(self, before: float, keep: int) -> None:
+        """Forget tasks that ended before a time, but never the last `keep` that ended."""
 
     def setting(self, name: str) -> str | None:
         """A value kept beside the documents."""

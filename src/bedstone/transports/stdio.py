@@ -1,49 +1,109 @@
-"""Standard input and output: one JSON-RPC message per line."""
+"""Standard input and output: one JSON-RPC message per line.
 
-from contextvars import Context
+Two threads of our own read and write. The SDK's transport goes through a pool of threads three times for each call,
+which costs more than everything else a small call does.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import threading
+from contextlib import suppress
+from queue import SimpleQueue
 from typing import Any
 
-import mcp_types as wire
+import anyio
+from anyio import to_thread
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
-from mcp.shared._context_streams import ContextReceiveStream, ContextSendStream
 from mcp.shared.message import SessionMessage
-from pydantic import ValidationError
 
-from bedstone.transports.jsonrpc import Malformed, Messages
+from bedstone.transports.jsonrpc import Malformed, Messages, failure, parse
+
+MOST_WAITING = 1_000  # messages read ahead
+MOST_UNWRITTEN = 64 * 2**20  # bytes a client may leave unread before we wait for it
+PATIENCE_SECONDS = 0.005
 
 
 async def serve_stdio(server: Server[Any]) -> None:
     """Serve one client until it closes our input."""
-    async with stdio_server() as (incoming, outgoing):
-        lines = Lines(incoming, outgoing)
-        await server.run(lines, outgoing, server.create_initialization_options())
+    lines = Lines(*_claimed())
+    await server.run(lines, lines, server.create_initialization_options())
+    await to_thread.run_sync(lines.finish)
 
 
 class Lines(Messages):
-    """The SDK's stream of lines, with an answer for those that are no messages; the SDK drops them in silence."""
+    """Two descriptors as the streams the SDK reads from and writes to."""
 
-    def __init__(
-        self, incoming: ContextReceiveStream[SessionMessage | Exception], outgoing: ContextSendStream[SessionMessage]
-    ) -> None:
-        self._incoming = incoming
-        self._outgoing = outgoing
-
-    @property
-    def last_context(self) -> Context | None:
-        """The sender's context variables, which the SDK looks for on its own streams."""
-        return self._incoming.last_context
+    def __init__(self, incoming: int, outgoing: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._incoming: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._outgoing: SimpleQueue[bytes | None] = SimpleQueue()
+        self._room = threading.Semaphore(MOST_WAITING)
+        self._unwritten = 0
+        self._is_broken = False
+        self._writer = threading.Thread(target=self._write, args=(outgoing,), name="stdout", daemon=True)
+        self._writer.start()
+        threading.Thread(target=self._read, args=(incoming,), name="stdin", daemon=True).start()
 
     async def receive(self) -> SessionMessage:
-        """The next message, after complaining about what came before it."""
-        while isinstance(item := await self._incoming.receive(), Exception):
-            if not isinstance(item, ValidationError):
-                raise item
-            malformed = Malformed.because(item)
-            answer = wire.JSONRPCError(jsonrpc="2.0", id=malformed.request_id, error=malformed.error)
-            await self._outgoing.send(SessionMessage(answer))
-        return item
+        """The next message, after complaining about lines that are none."""
+        while (line := await self._incoming.get()) is not None:
+            self._room.release()
+            try:
+                return parse(line)
+            except Malformed as malformed:
+                await self._send(json.dumps(failure(malformed.request_id, malformed.error)))
+        raise anyio.EndOfStream
 
-    async def aclose(self) -> None:
-        """Close the input."""
-        await self._incoming.aclose()
+    async def send(self, item: SessionMessage, /) -> None:
+        """Send a message as one line."""
+        await self._send(item.message.model_dump_json(by_alias=True, exclude_unset=True))
+
+    def finish(self) -> None:
+        """Write what is left."""
+        self._outgoing.put(None)
+        self._writer.join()
+
+    async def _send(self, text: str) -> None:
+        while self._unwritten > MOST_UNWRITTEN and not self._is_broken:  # noqa: ASYNC110 - a thread counts it down
+            await anyio.sleep(PATIENCE_SECONDS)
+        if self._is_broken:
+            raise anyio.BrokenResourceError
+        data = text.encode() + b"\n"
+        self._unwritten += len(data)
+        self._outgoing.put(data)
+
+    def _read(self, descriptor: int) -> None:
+        with suppress(RuntimeError, OSError), os.fdopen(descriptor, "rb", closefd=False) as lines:  # the loop has ended
+            for line in lines:
+                self._room.acquire()
+                self._loop.call_soon_threadsafe(self._incoming.put_nowait, line)
+        self._end()
+
+    def _write(self, descriptor: int) -> None:
+        while (data := self._outgoing.get()) is not None:
+            try:
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[os.write(descriptor, rest) :]
+            except OSError:  # the client is gone
+                self._is_broken = True
+                self._end()
+                return
+            self._unwritten -= len(data)
+
+    def _end(self) -> None:
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._incoming.put_nowait, None)
+
+
+def _claimed() -> tuple[int, int]:
+    """Descriptors of our own for input and output; whoever else reads gets nothing, whoever else prints, stderr."""
+    sys.stdout.flush()
+    incoming, outgoing = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return incoming, outgoing

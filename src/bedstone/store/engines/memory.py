@@ -2,11 +2,20 @@
 
 import secrets
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from bedstone.documents import Chunk, Document, Passage, StoredChunk
-from bedstone.store.engine import EMPTY_RANGE, Change, ChangeKind, Counts, DocumentAndChunks, StoredPassage
+from bedstone.store.engine import (
+    EMPTY_RANGE,
+    Change,
+    ChangeKind,
+    Counts,
+    DocumentAndChunks,
+    StoredPassage,
+    TaskRecord,
+    TaskStatus,
+)
 
 
 class MemoryStore:
@@ -20,6 +29,7 @@ class MemoryStore:
         self._vectors: dict[int, bytes] = {}
         self._changes: list[Change] = []
         self._settings: dict[str, str] = {}
+        self._tasks: dict[str, TaskRecord] = {}
         self._next_chunk = self._next_passage = 1
 
     def put(self, items: Iterable[DocumentAndChunks]) -> None:
@@ -120,6 +130,28 @@ class MemoryStore:
     def last_change(self) -> Change | None:
         with self._lock:
             return self._changes[-1] if self._changes else None
+
+    def put_task(self, task: TaskRecord) -> None:
+        with self._lock:
+            self._tasks[task.id] = task
+
+    def task(self, task_id: str) -> TaskRecord | None:
+        return self._tasks.get(task_id)
+
+    def tasks(self, statuses: Collection[TaskStatus], *, limit: int = 1000) -> list[TaskRecord]:
+        with self._lock:
+            found = [task for task in self._tasks.values() if task.status in statuses]
+        return sorted(found, key=lambda task: (task.created, task.id))[:limit]
+
+    def prune_tasks(self, before: float, keep: int) -> None:
+        with self._lock:
+            ended = sorted(
+                (task for task in self._tasks.values() if task.finished is not None),
+                key=lambda task: -(task.finished or 0),
+            )
+            for task in ended[keep:]:
+                if (task.finished or 0) < before:
+                    del self._tasks[task.id]
 
     def setting(self, name: str) -> str | None:
         return self._settings.get(name)

@@ -5,7 +5,7 @@ import secrets
 import sqlite3
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -13,9 +13,18 @@ from typing import Any
 from urllib.parse import quote
 
 from bedstone.documents import Chunk, Document, Passage, StoredChunk
-from bedstone.store.engine import EMPTY_RANGE, Change, Counts, DocumentAndChunks, StoredPassage
+from bedstone.errors import InvalidInput
+from bedstone.store.engine import (
+    EMPTY_RANGE,
+    Change,
+    Counts,
+    DocumentAndChunks,
+    StoredPassage,
+    TaskRecord,
+    TaskStatus,
+)
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 SCHEMA = """
 CREATE TABLE document(id TEXT PRIMARY KEY, title TEXT NOT NULL, digest TEXT NOT NULL, metadata TEXT NOT NULL);
 CREATE TABLE chunk(
@@ -26,6 +35,7 @@ CREATE TABLE chunk(
     level INTEGER NOT NULL,
     breadcrumb TEXT NOT NULL,
     heading TEXT NOT NULL,
+    page INTEGER,
     facets INTEGER NOT NULL REFERENCES facets(id),
     text BLOB NOT NULL,
     plain BLOB NOT NULL
@@ -49,6 +59,17 @@ CREATE TABLE change(
     gone_first INTEGER NOT NULL,
     gone_last INTEGER NOT NULL
 );
+CREATE TABLE task(
+    id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    status TEXT NOT NULL,
+    created REAL NOT NULL,
+    details TEXT NOT NULL,
+    started REAL,
+    finished REAL,
+    attempts INTEGER NOT NULL
+);
+CREATE INDEX task_by_status ON task(status, created);
 CREATE TABLE setting(name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 PRAGMAS = """
@@ -59,9 +80,15 @@ PRAGMA mmap_size = 268435456;
 PRAGMA cache_size = -32000;
 """
 BUSY_SECONDS = 10
-HEAD_COLUMNS = "c.rowid, c.document, c.position, c.id, c.heading, c.level, c.breadcrumb, f.pairs"
+HEAD_COLUMNS = "c.rowid, c.document, c.position, c.id, c.heading, c.level, c.breadcrumb, c.page, f.pairs"
 CHUNK_COLUMNS = f"{HEAD_COLUMNS}, c.text, c.plain"
 FROM_CHUNK = "FROM chunk c JOIN facets f ON f.id = c.facets"
+
+
+class OutdatedStore(InvalidInput):
+    """A store was written by another version."""
+
+    code = "outdated_store"
 
 
 class SqliteStore:
@@ -187,6 +214,38 @@ class SqliteStore:
         rows = self._read("SELECT * FROM change ORDER BY seq DESC LIMIT 1")
         return Change(*rows[0]) if rows else None
 
+    def put_task(self, task: TaskRecord) -> None:
+        with self._transaction() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    task.id,
+                    task.kind,
+                    task.status,
+                    task.created,
+                    json.dumps(dict(task.details), ensure_ascii=False),
+                    task.started,
+                    task.finished,
+                    task.attempts,
+                ),
+            )
+
+    def task(self, task_id: str) -> TaskRecord | None:
+        rows = self._read("SELECT * FROM task WHERE id = ?", task_id)
+        return _task(rows[0]) if rows else None
+
+    def tasks(self, statuses: Collection[TaskStatus], *, limit: int = 1000) -> list[TaskRecord]:
+        query = "SELECT * FROM task WHERE status IN (SELECT value FROM json_each(?)) ORDER BY created, id LIMIT ?"
+        return [_task(row) for row in self._read(query, json.dumps(list(statuses)), limit)]
+
+    def prune_tasks(self, before: float, keep: int) -> None:
+        with self._transaction() as db:
+            db.execute(
+                "DELETE FROM task WHERE finished < ? AND id NOT IN "
+                "(SELECT id FROM task WHERE finished IS NOT NULL ORDER BY finished DESC LIMIT ?)",
+                (before, keep),
+            )
+
     def setting(self, name: str) -> str | None:
         rows = self._read("SELECT value FROM setting WHERE name = ?", name)
         return str(rows[0][0]) if rows else None
@@ -222,8 +281,12 @@ class SqliteStore:
         connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.executescript(PRAGMAS)
-        if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
             connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+        elif version != SCHEMA_VERSION:
+            connection.close()
+            raise OutdatedStore(f"{self._path} is of another version of Bedstone.")
         return connection
 
     def _reader(self) -> sqlite3.Connection:
@@ -241,6 +304,9 @@ class SqliteStore:
             address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         connection.executescript(PRAGMAS)
+        if self._read_only and connection.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
+            connection.close()
+            raise OutdatedStore(f"{self._path} is of another version of Bedstone: build it again.")
         with self._lock:
             self._readers.append(connection)
         return connection
@@ -276,8 +342,8 @@ class SqliteStore:
         last = 0
         for position, chunk in enumerate(chunks):
             cursor = db.execute(
-                "INSERT INTO chunk(id, document, position, level, breadcrumb, heading, facets, text, plain) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO chunk(id, document, position, level, breadcrumb, heading, page, facets, text, plain) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     chunk.id,
                     document_id,
@@ -285,6 +351,7 @@ class SqliteStore:
                     chunk.level,
                     json.dumps(chunk.breadcrumb, ensure_ascii=False),
                     chunk.heading,
+                    chunk.page,
                     _facets_id(db, chunk.facets),
                     zlib.compress(chunk.text.encode(), 1),
                     zlib.compress(chunk.plain.encode(), 1),
@@ -307,13 +374,18 @@ def _record(db: sqlite3.Connection, kind: str, came: tuple[int, int], gone: tupl
     )
 
 
+def _task(row: Any) -> TaskRecord:
+    identity, kind, status, created, details, started, finished, attempts = row
+    return TaskRecord(identity, kind, status, created, json.loads(details), started, finished, attempts)
+
+
 def _document(row: tuple[str, str, str, str]) -> Document:
     identity, title, digest, metadata = row
     return Document(identity, title, digest, json.loads(metadata))
 
 
 def _chunk(row: Any) -> StoredChunk:
-    rowid, document, position, identity, heading, level, breadcrumb, pairs, *texts = row
+    rowid, document, position, identity, heading, level, breadcrumb, page, pairs, *texts = row
     text, plain = (zlib.decompress(item).decode() for item in texts) if texts else ("", "")
     chunk = Chunk(
         id=identity,
@@ -323,6 +395,7 @@ def _chunk(row: Any) -> StoredChunk:
         level=level,
         breadcrumb=_breadcrumb(breadcrumb),
         facets=_pairs(pairs),
+        page=page,
     )
     return StoredChunk(rowid, document, position, chunk)
 

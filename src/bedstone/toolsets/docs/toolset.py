@@ -5,12 +5,12 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, unquote
 
 import anyio.from_thread
@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # the engine is imported when it is first asked, not when the
 
 logger = logging.getLogger(__name__)
 
+Answer = TypeVar("Answer")
 CHUNK_ID = re.compile(r"[^#]+(#[^#]+)?")
 TOOL_PREFIX = re.compile(r"[A-Za-z0-9_-]{1,50}")  # a tool's name has 64 characters at most
 SCHEME = "docs:"
@@ -138,8 +139,8 @@ class DocsToolset(Toolset):
     async def search(self, arguments: SearchDocs) -> SearchResult | Reply:
         """A page of hits, as JSON that people can read too."""
         filters = arguments.model_dump(exclude={"query", "limit", "cursor"}, exclude_none=True)
-        page = await to_thread.run_sync(
-            lambda: self._open_library().search(arguments.query, filters, arguments.limit, arguments.cursor)
+        page = await self._ask(
+            lambda library: library.search(arguments.query, filters, arguments.limit, arguments.cursor)
         )
         result = _result(page)
         return Reply(result.model_dump_json(indent=2), structured=result.model_dump(mode="json"))
@@ -149,9 +150,7 @@ class DocsToolset(Toolset):
         """A chunk and its neighbours, each under a line that says where it stands."""
         chunk_id = arguments.chunk_id
         try:
-            chunks, target, total = await to_thread.run_sync(
-                lambda: self._open_library().read(chunk_id, arguments.context)
-            )
+            chunks, target, total = await self._ask(lambda library: library.read(chunk_id, arguments.context))
         except NotFound:
             if CHUNK_ID.fullmatch(chunk_id):  # a path may have a # in it, so it is asked first
                 raise
@@ -186,7 +185,7 @@ class DocsToolset(Toolset):
         if not uri.startswith(SCHEME):
             raise UnknownResource(f"Invalid URI scheme: {uri.partition(':')[0]}:. Expected '{SCHEME}'")
         path = unquote(uri.removeprefix(RESOURCE))
-        text = await to_thread.run_sync(lambda: self._open_library().text(path)) if self._has_resources else None
+        text = await self._ask(lambda library: library.text(path)) if self._has_resources else None
         if text is None:
             raise UnknownResource(f"Resource not found: {uri}")
         return ResourceContents(uri, text, MARKDOWN)
@@ -235,6 +234,13 @@ class DocsToolset(Toolset):
         self.instructions = "\n".join(text for text in told if text) or None
         for name in ("tools", "_templates"):
             vars(self).pop(name, None)
+
+    async def _ask(self, question: "Callable[[DocsLibrary], Answer]") -> "Answer":
+        """Ask the open corpora, in a thread unless that would take longer than the answer."""
+        library = self._library
+        if library is not None and library.is_quick:
+            return question(library)
+        return await to_thread.run_sync(lambda: question(self._open_library()))
 
     def _open_library(self) -> "DocsLibrary":
         with self._lock:

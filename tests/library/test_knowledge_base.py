@@ -1,0 +1,208 @@
+"""Files in, passages out; and what a crash leaves."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bedstone.errors import BedstoneError
+from bedstone.library.knowledge_base import KnowledgeBase, KnowledgeOptions
+from bedstone.search.embedder import Embedder
+from bedstone.search.embedders.hashing import HashingEmbedder
+from bedstone.search.embedders.minilm import MiniLm
+from bedstone.store.engine import TaskRecord
+from ingest.test_reader import docx, pdf, picture
+
+Opened = Callable[..., KnowledgeBase]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opened]:
+    bases: list[KnowledgeBase] = []
+
+    def opened(embedder: Callable[[], Embedder | None] = lambda: None, **options: object) -> KnowledgeBase:
+        folders = {"documents_path": tmp_path / "documents", "index_path": tmp_path / "index"}
+        base = KnowledgeBase(KnowledgeOptions(**{**folders, **options}), embedder)  # type: ignore[arg-type]
+        base.open()
+        bases.append(base)
+        return base
+
+    yield opened
+    for base in bases:
+        base.close()
+
+
+def add(base: KnowledgeBase, path: Path, **metadata: object) -> TaskRecord:
+    return base.tasks.wait(base.add(base.admit(path, metadata, force_ocr=False)).id)
+
+
+def write(folder: Path, name: str, data: bytes | str) -> Path:
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
+
+
+def test_a_file_is_read_found_and_removed(opened: Opened, tmp_path: Path) -> None:
+    base = opened(MiniLm)
+    task = add(base, write(tmp_path, "whales.pdf", pdf("Whales: They sing at night.", "Krill: Small and many.")))
+    assert task.status == "completed"
+    result = task.details["result"]
+    assert (result["filename"], result["processing_method"]) == ("whales.pdf", "text_extraction")
+    add(base, write(tmp_path, "manual.docx", docx()))
+    hits = base.search("what do whales do when it is dark", top_k=2)
+    assert hits[0].document.id == result["document_id"]
+    assert hits[0].stored.chunk.page == 1
+    assert 1 >= hits[0].score >= hits[1].score >= 0
+    assert base.search("small krill", top_k=1)[0].stored.chunk.page in (1, 2)
+    (document,) = [item for item in base.documents() if item.metadata["filename"] == "whales.pdf"]
+    assert document.metadata["status"] == "completed"
+    assert base.remove(document.id) == result["chunks_created"]
+    assert all(hit.document.id != document.id for hit in base.search("whales", top_k=5))
+    assert not (tmp_path / "documents" / document.id).exists()
+    with pytest.raises(BedstoneError, match="not found"):
+        base.remove(document.id)
+
+
+def test_the_same_content_is_kept_once(opened: Opened, tmp_path: Path) -> None:
+    base = opened()
+    first = add(base, write(tmp_path, "a.txt", "The same words."))
+    again = add(base, write(tmp_path, "b.txt", "The same words."))
+    assert again.details["result"] == {**first.details["result"], "duplicate": True}
+    assert len(base.documents()) == len(list((tmp_path / "documents").iterdir())) == 1
+
+
+def test_pictures_are_found_by_what_they_say_and_by_their_name(opened: Opened, tmp_path: Path) -> None:
+    base = opened()
+    add(base, write(tmp_path, "harbour-plan.png", picture("Lighthouse keeper")))
+    for query in ("lighthouse", "harbour plan"):
+        (hit,) = base.search(query, top_k=3)
+        assert hit.document.metadata["method"] == "image_analysis"
+
+
+def test_filters_by_format_date_and_what_was_said(opened: Opened, tmp_path: Path) -> None:
+    base = opened()
+    add(base, write(tmp_path, "a.txt", "tide tables of the bay"), tags=["sea", "time"], author="Ada")
+    add(base, write(tmp_path, "b.md", "# Tide\n\ntide of news"), author="Bob")
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+
+    def names(filters: dict[str, object]) -> set[str]:
+        return {hit.document.metadata["filename"] for hit in base.search("tide", top_k=9, filters=filters)}
+
+    assert names({"format": "txt"}) == {"a.txt"}
+    assert names({"format": ["txt", "MD"]}) == {"a.txt", "b.md"}
+    assert names({"author": "Bob"}) == {"b.md"}
+    assert names({"tags": "sea"}) == {"a.txt"}
+    assert names({"date_range": {"start": today, "end": today}}) == {"a.txt", "b.md"}
+    assert names({"date_range": {"end": "2020-01-01"}}) == set()
+    assert base.search("tide", top_k=9, min_relevance=1.0) == []
+
+
+def test_files_are_refused_with_their_reason(opened: Opened, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    base = opened(allowed_roots=[tmp_path / "in"], max_file_size_mb=1)
+    outside = write(tmp_path, "secret.txt", "tulip")
+    (tmp_path / "in" / "link.txt").symlink_to(outside)
+    write(tmp_path / "in", "big.txt", "x" * 1_500_000)
+    os.mkfifo(tmp_path / "in" / "pipe.txt")
+    for path, code in {
+        outside: "path_not_allowed",
+        tmp_path / "in" / "link.txt": "path_not_allowed",
+        tmp_path / "in" / ".." / "secret.txt": "path_not_allowed",
+        Path(f"{tmp_path}/input.txt"): "path_not_allowed",
+        tmp_path / "in" / "none.txt": "file_not_found",
+        tmp_path / "in" / "pipe.txt": "file_not_found",
+        tmp_path / "in" / "big.txt": "file_too_large",
+        tmp_path / "in" / "a.xyz": "unsupported_format",
+    }.items():
+        with pytest.raises(BedstoneError) as caught:
+            base.admit(path, {}, force_ocr=False)
+        assert caught.value.code == code, path
+        assert "tulip" not in caught.value.message
+    assert list((tmp_path / "documents").iterdir()) == []
+
+
+def test_a_damaged_file_costs_its_task_only(opened: Opened, tmp_path: Path) -> None:
+    base = opened()
+    broken = add(base, write(tmp_path, "a.pdf", b"%PDF-1.4 nothing"))
+    assert (broken.status, broken.details["error"]) == ("failed", "extraction_failed")
+    blank = add(base, write(tmp_path, "b.txt", "  \n"))
+    assert blank.details["message"] == "No text was found in the file."
+    assert base.documents() == []
+    assert list((tmp_path / "documents").iterdir()) == []
+    assert add(base, write(tmp_path, "c.txt", "fine")).status == "completed"
+
+
+def test_everything_can_be_removed(opened: Opened, tmp_path: Path) -> None:
+    base = opened(HashingEmbedder)
+    for number in range(3):
+        add(base, write(tmp_path, f"{number}.txt", f"words number {number}"))
+    assert base.clear()[:2] == (3, 3)
+    with pytest.raises(BedstoneError, match="Knowledge base is empty"):
+        base.search("words", top_k=1)
+    assert list((tmp_path / "documents").iterdir()) == []
+
+
+def test_health_is_probed(opened: Opened, tmp_path: Path) -> None:
+    base = opened(HashingEmbedder)
+    assert base.issues() == {}
+    (tmp_path / "documents").rmdir()
+    assert list(base.issues()) == ["storage"]
+
+
+CRASHING = """
+import sys, time
+from pathlib import Path
+from bedstone.library.knowledge_base import *
+from bedstone.search.embedders.minilm import MiniLm
+root = Path(sys.argv[1])
+base = KnowledgeBase(KnowledgeOptions(root / "documents", root / "index"), MiniLm)
+base.open()
+for path in sorted((root / "files").iterdir()):
+    task = base.add(base.admit(path, {}, force_ocr=False))
+    print(path.name, flush=True)
+for task in base.store.tasks({"queued", "running"}):
+    base.tasks.wait(task.id)
+print("done", flush=True)
+base.close()
+"""
+
+
+def test_a_killed_process_loses_nothing_it_acknowledged(opened: Opened, tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    for number in range(6):
+        text = f"Subject {number}. " + " ".join(f"Sentence {place} about bay {number}." for place in range(60))
+        write(tmp_path / "files", f"{number}.txt", text)
+    acknowledged: set[str] = set()
+    for delay in (0.1, 0.6, 1.5):
+        process = subprocess.Popen(
+            [sys.executable, "-c", CRASHING, tmp_path], stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        assert process.stdout
+        acknowledged.add(process.stdout.readline().strip())
+        time.sleep(delay)
+        os.killpg(process.pid, signal.SIGKILL)
+        acknowledged |= set(process.stdout.read().split())
+        process.wait(10)
+        process.stdout.close()
+    base = opened(MiniLm)
+    for task in base.store.tasks({"queued", "running"}):
+        assert base.tasks.wait(task.id).status == "completed"
+    documents = base.documents()
+    assert acknowledged - {"done"} <= {document.metadata["filename"] for document in documents}
+    assert len(documents) == len({document.digest for document in documents})
+    for document in documents:
+        assert document.metadata["status"] == "completed"
+        chunks = base.store.chunks_of(document.id)
+        assert "about bay" in chunks[-1].chunk.plain
+        subject = document.metadata["filename"][0]
+        assert base.search(f"subject {subject} bay {subject}", top_k=1)[0].document.id == document.id
+    assert base.store.unembedded() == []
+    known = {document.id for document in documents}
+    assert {path.name for path in (tmp_path / "documents").iterdir()} == known
+    assert json.dumps(sorted(known))
