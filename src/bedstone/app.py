@@ -19,6 +19,7 @@ from bedstone.toolsets import BUILTIN_TOOLSETS, HIDDEN_TOOLSETS
 
 if TYPE_CHECKING:  # commands that do not serve never import the SDK
     from bedstone.library.docs_keeper import DocsKeeper
+    from bedstone.library.knowledge_base import KnowledgeBase
     from bedstone.search.embedder import Embedder
     from bedstone.server import BedstoneServer
 
@@ -73,13 +74,7 @@ def chosen_toolsets(settings: Settings) -> list[str]:
             if name not in HIDDEN_TOOLSETS:
                 plugins.find("toolsets", name, BUILTIN_TOOLSETS)
         return names
-    configured = [label for label, is_on in _switches(settings).items() if is_on]
-    if not configured:
-        raise InvalidSetting(
-            "Nothing to serve yet. Give a text file with --kb-file FILE, or index documentation with "
-            "`bedstone docs build DIR`, or choose toolsets with --toolsets."
-        )
-    return configured
+    return [label for label, is_on in _switches(settings).items() if is_on]
 
 
 def build_toolset(label: str, settings: Settings) -> Toolset:
@@ -87,6 +82,10 @@ def build_toolset(label: str, settings: Settings) -> Toolset:
     table = HIDDEN_TOOLSETS if label in HIDDEN_TOOLSETS else BUILTIN_TOOLSETS
     factory = plugins.load("toolsets", label, table)
     match label:
+        case "knowledge":
+            _check_reach(settings)
+            store = _knowledge_index(settings) / "knowledge.sqlite"
+            toolset = factory(lambda: open_knowledge(settings), resume=store, read_only=settings.read_only)
         case "docs":
             toolset = factory(*_docs_parts(settings), read_only=settings.read_only, **_docs_options(settings))
         case "kb":
@@ -100,7 +99,52 @@ def build_toolset(label: str, settings: Settings) -> Toolset:
 
 def _switches(settings: Settings) -> dict[str, bool]:
     """What switches each toolset on when none is asked for."""
-    return {"docs": bool(settings.docs.dir or _docs_indexes(settings)), "kb": settings.kb.file_path is not None}
+    return {
+        "knowledge": True,
+        "docs": bool(settings.docs.dir or _docs_indexes(settings)),
+        "kb": settings.kb.file_path is not None,
+    }
+
+
+def open_knowledge(settings: Settings) -> "KnowledgeBase":
+    """The knowledge base of the data folder, ready to work; whoever opens it closes it."""
+    from bedstone.ingest.splitting import SplitOptions
+    from bedstone.library.knowledge_base import KnowledgeBase, KnowledgeOptions
+
+    storage, chunking, ocr = settings.storage, settings.chunking, settings.ocr
+    options = KnowledgeOptions(
+        documents_path=storage.documents_path or settings.data_folder / "documents",
+        index_path=_knowledge_index(settings),
+        allowed_roots=storage.allowed_roots,
+        max_file_size_mb=settings.processing.max_file_size_mb,
+        max_concurrent_tasks=settings.processing.max_concurrent_tasks,
+        split=SplitOptions(chunking.chunk_size, chunking.chunk_overlap, chunking.strategy),
+        ocr=ocr.enabled,
+        ocr_language=ocr.language,
+        force_ocr=ocr.force_ocr,
+        ocr_confidence=ocr.confidence_threshold,
+    )
+    base = KnowledgeBase(options, lambda: build_embedder(settings))
+    base.open()
+    return base
+
+
+def _knowledge_index(settings: Settings) -> Path:
+    return settings.storage.vector_db_path or settings.data_folder / "index"
+
+
+def _check_reach(settings: Settings) -> None:
+    """Whoever can call knowledge-add can read files: others only where somebody said which."""
+    mcp = settings.mcp
+    if mcp.transport == "stdio" or settings.storage.allowed_roots:
+        return
+    from bedstone.transports.access import is_loopback
+
+    if not is_loopback(mcp.host):
+        raise InvalidSetting(
+            "Other machines could read any file through knowledge-add. Name the folders it may read in "
+            "storage.allowed_roots, or leave the toolset out with --toolsets."
+        )
 
 
 def build_embedder(settings: Settings, known: Mapping[str, Any] | None = None) -> "Embedder | None":

@@ -81,6 +81,30 @@ class DocsSettings(Section):
     vector_weight: float = Field(1.0, ge=0, le=10, description="How much meaning counts beside words")
 
 
+class StorageSettings(Section):
+    documents_path: Path | None = Field(None, description="Copies of added files; `documents` in the data folder")
+    vector_db_path: Path | None = Field(None, description="Store and indexes of added files; `index` there")
+    allowed_roots: Paths = Field([], description="Folders that knowledge-add may read from; any, if none is named")
+
+
+class ChunkingSettings(Section):
+    chunk_size: int = Field(500, ge=100, le=10_000, description="Characters of a chunk at most")
+    chunk_overlap: int = Field(50, ge=0, description="Characters that neighbouring chunks share, in whole sentences")
+    strategy: Literal["sentence", "paragraph", "fixed"] = Field("sentence", description="Where long text is cut")
+
+
+class ProcessingSettings(Section):
+    max_concurrent_tasks: int = Field(3, ge=1, le=64, description="Files that are read at a time")
+    max_file_size_mb: int = Field(100, ge=1, description="Largest file that may be added")
+
+
+class OcrSettings(Section):
+    enabled: bool = Field(True, description="Recognise text in pictures and scans")
+    language: str = Field("eng", description="What scans are written in, as tesseract calls it")
+    force_ocr: bool = Field(False, description="Read every page as a picture")
+    confidence_threshold: float = Field(0.0, ge=0, le=1, description="Recognised text below this is left out")
+
+
 class EmbeddingSettings(Section):
     provider: Literal["minilm", "openai", "hash", "none"] = Field(
         "minilm", description="Where vectors come from; openai is any service that speaks its protocol"
@@ -104,6 +128,10 @@ class Settings(Section):
     read_only: bool = Field(False, description="Refuse every call that would change something")
     log: LogSettings = Field(default_factory=LogSettings)
     mcp: McpSettings = Field(default_factory=McpSettings)
+    storage: StorageSettings = Field(default_factory=StorageSettings)
+    chunking: ChunkingSettings = Field(default_factory=ChunkingSettings)
+    processing: ProcessingSettings = Field(default_factory=ProcessingSettings)
+    ocr: OcrSettings = Field(default_factory=OcrSettings)
     docs: DocsSettings = Field(default_factory=DocsSettings)
     embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
     kb: KbSettings = Field(default_factory=KbSettings)

@@ -205,7 +205,6 @@ def test_install_connects_to_a_running_server() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Nothing to serve yet"),
         (["--url", "not-a-url"], "Not an address"),
         (["--toolsets", "kb", "--server-name", ""], "Not a name"),
         (["--url", "http://localhost:3000/mcp"], "starts its servers itself"),

@@ -3,6 +3,7 @@
 __all__ = ["BUILTIN_TOOLSETS", "HIDDEN_TOOLSETS"]
 
 BUILTIN_TOOLSETS = {
+    "knowledge": "bedstone.toolsets.knowledge.toolset:KnowledgeToolset",
     "docs": "bedstone.toolsets.docs.toolset:DocsToolset",
     "kb": "bedstone.toolsets.kb.toolset:KbToolset",
 }

@@ -64,9 +64,9 @@ def _blocks(lines: list[Line], styles: Styles, outline: Mapping[str, int]) -> It
     at = 0
     paragraph: list[Line] = []
     while at < len(lines):
-        rows = _table_at(lines, at)
         line = lines[at]
-        level = 0 if rows else _level(line, lines, at, styles, outline)
+        level = _level(line, lines, at, styles, outline)
+        rows = [] if level else _table_at(lines, at)
         if rows or level or _starts_block(line, paragraph):
             yield _prose(paragraph)
             paragraph = []

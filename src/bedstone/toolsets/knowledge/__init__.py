@@ -1,0 +1,1 @@
+"""Files people add: the seven knowledge tools."""

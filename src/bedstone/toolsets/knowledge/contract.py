@@ -1,0 +1,215 @@
+"""What the knowledge tools take and answer, as the contract prints it."""
+
+from datetime import date
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
+
+from bedstone.toolkit import Arguments, Result
+
+
+def _uuid(text: str) -> str:
+    UUID(text)
+    return text
+
+
+def _filters(filters: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Only what can be compared: names, lists of names, and a range of days."""
+    kinds = (filters or {}).get("format")
+    if kinds is not None and not all(isinstance(item, str) for item in (kinds if isinstance(kinds, list) else [kinds])):
+        raise ValueError("format must be a format or a list of formats")
+    days = (filters or {}).get("date_range")
+    if days is not None:
+        if not isinstance(days, dict) or set(days) - {"start", "end"}:
+            raise ValueError("date_range must have start and end")
+        for day in days.values():
+            date.fromisoformat(str(day)[:10])
+    return filters
+
+
+Query = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
+
+
+class Add(Arguments):
+    file_path: str = Field(min_length=1, description="Path to the document or image file")
+    metadata: dict[str, Any] | None = Field(None, description="Additional metadata (author, title, tags)")
+    force_ocr: bool = Field(False, description="Force OCR even if text extraction available")
+    in_background: bool = Field(True, alias="async", description="Process asynchronously and return task ID")
+
+
+class Search(Arguments):
+    query: Query = Field(description="Natural language search query")
+    top_k: int = Field(10, ge=1, le=50, description="Number of results to return")
+    min_relevance: float = Field(0.0, ge=0, le=1, description="Minimum relevance score (0.0 to 1.0)")
+    filters: Annotated[dict[str, Any] | None, AfterValidator(_filters)] = Field(
+        None, description="Metadata filters (format, date_range)"
+    )
+
+
+class Remove(Arguments):
+    document_id: str = Field(min_length=1, description="ID of document to remove")
+    confirm: bool = Field(False, description="Confirmation flag for safety")
+
+
+class Show(Arguments):
+    limit: int = Field(100, ge=1, le=1000, description="Max documents to return")
+    offset: int = Field(0, ge=0, description="Pagination offset")
+    sort_by: Literal["date_added", "filename", "size"] = Field(
+        "date_added", description="Sort field (date_added, filename, size)"
+    )
+    sort_order: Literal["asc", "desc"] = Field("desc", description="Sort order (asc, desc)")
+
+
+class Clear(Arguments):
+    # Required of clients; but what is missing is a question to them, not an error.
+    model_config = ConfigDict(json_schema_extra={"required": ["confirm", "confirmation_phrase"]})
+
+    confirm: bool | None = Field(None, description="Must be true to clear")
+    confirmation_phrase: str | None = Field(None, description='Must be "DELETE ALL"')
+
+
+class TaskStatusArguments(Arguments):
+    task_id: Annotated[str, AfterValidator(_uuid)] = Field(description="Task ID returned from async operation")
+
+
+class Success(Result):
+    success: Literal[True] = True
+
+
+class Queued(Success):
+    task_id: str
+    message: str
+    estimated_time_seconds: int
+
+
+class Added(Success):
+    document_id: str
+    filename: str
+    chunks_created: int
+    processing_method: str
+    processing_time_seconds: float
+    duplicate: bool | None = None
+
+
+class FoundPassage(Result):
+    document_id: str
+    chunk_id: str
+    filename: str
+    chunk_text: str
+    relevance_score: float
+    metadata: dict[str, Any]
+
+
+class FoundPassages(Success):
+    query: str
+    results: list[FoundPassage]
+    total_results: int
+    message: str | None = None
+    search_time_ms: int
+
+
+class Removed(Success):
+    document_id: str
+    filename: str
+    chunks_removed: int
+    message: str
+
+
+class DocumentToRemove(Result):
+    id: str
+    filename: str
+    chunks: int
+
+
+class ConfirmRemoval(Result):
+    success: Literal[False] = False
+    error: Literal["confirmation_required"] = "confirmation_required"
+    message: str
+    document: DocumentToRemove
+
+
+class ListedDocument(Result):
+    id: str
+    filename: str
+    format: str
+    size_bytes: int
+    date_added: str
+    chunk_count: int
+    processing_status: Literal["pending", "processing", "completed", "failed"]
+    processing_method: str | None
+
+
+class Documents(Success):
+    documents: list[ListedDocument]
+    total_count: int
+    limit: int | None = None
+    offset: int | None = None
+    message: str | None = None
+
+
+class Cleared(Success):
+    documents_removed: int
+    embeddings_removed: int
+    storage_freed_mb: float
+    message: str
+
+
+class ConfirmClearing(Result):
+    success: Literal[False] = False
+    error: Literal["confirmation_required"] = "confirmation_required"
+    message: str
+    current_document_count: int
+
+
+class BaseFacts(Result):
+    name: str
+    document_count: int
+    total_chunks: int
+    total_size_bytes: int
+    total_size_mb: float
+    average_chunks_per_document: float
+    storage_path: str
+    vector_db_path: str
+
+
+class Health(Result):
+    status: Literal["healthy", "degraded"]
+    vector_db_connected: bool
+    storage_accessible: bool
+    embedding_model_loaded: bool
+    issues: list[str] | None = None
+
+
+class ConfigurationFacts(Result):
+    embedding_model: str
+    chunk_size: int
+    max_file_size_mb: int
+
+
+class Status(Success):
+    knowledge_base: BaseFacts
+    health: Health
+    configuration: ConfigurationFacts
+    last_updated: str | None
+
+
+class TaskResult(Result):
+    document_id: str
+    filename: str
+    chunks_created: int
+    duplicate: bool | None = None
+
+
+class TaskState(Success):
+    task_id: str
+    status: Literal["queued", "running", "completed", "cancelled"]
+    progress: float
+    position: int | None = None
+    current_step: str | None = None
+    completed_steps: int | None = None
+    total_steps: int | None = None
+    result: TaskResult | None = None
+    elapsed_time_seconds: float | None = None
+    estimated_remaining_seconds: float | None = None
+    total_time_seconds: float | None = None

@@ -1,0 +1,463 @@
+"""The knowledge contract, with a real client and real files."""
+
+import json
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from bedstone.app import build_toolset
+from bedstone.settings import Settings
+from bedstone.toolsets.knowledge.toolset import KnowledgeToolset
+from contracts.requirements import proves
+from ingest.test_reader import docx, pdf, picture
+from support.doors import DOORS, HANDSHAKE, Door, payload, stdio_client
+from support.processes import bedstone, listening
+
+SUPPORTED = ["pdf", "docx", "pptx", "xlsx", "html", "jpg", "png", "svg"]
+NOBODY = "00000000-0000-4000-8000-000000000000"
+
+
+def settings_for(folder: Path, **more: Any) -> Settings:
+    return Settings.model_validate({"data_dir": folder / "data", **more})
+
+
+@pytest.fixture
+async def toolset(tmp_path: Path) -> AsyncIterator[KnowledgeToolset]:
+    toolset = build_toolset("knowledge", settings_for(tmp_path, processing={"max_file_size_mb": 1}))
+    assert isinstance(toolset, KnowledgeToolset)
+    async with toolset.opened():
+        yield toolset
+
+
+@pytest.fixture(params=["memory-2026", "http-handshake", "websocket-2026", "plain"])
+async def door(request: pytest.FixtureRequest, toolset: KnowledgeToolset) -> AsyncIterator[Door]:
+    async with DOORS[request.param]([toolset]) as door:
+        yield door
+
+
+async def call(door: Door, tool: str, **arguments: Any) -> Any:
+    answer = await door.call(f"knowledge-{tool}", arguments)
+    result = payload(answer)
+    if answer.is_error:
+        assert answer.structured_content is None
+        assert result["success"] is False
+    else:
+        assert answer.structured_content == result
+    return result
+
+
+def write(folder: Path, name: str, data: bytes | str) -> str:
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return str(path)
+
+
+async def finished(door: Door, task_id: str) -> Any:
+    with anyio.fail_after(60):
+        while (state := await call(door, "task-status", task_id=task_id)).get("status") in ("queued", "running"):  # noqa: ASYNC110
+            await anyio.sleep(0.05)
+    return state
+
+
+@proves("knowledge.tools")
+async def test_seven_tools_with_their_arguments(door: Door) -> None:
+    tools = {tool.name: tool.input_schema for tool in await door.list_tools()}
+    assert list(tools) == [
+        f"knowledge-{name}" for name in ("add", "search", "remove", "show", "clear", "status", "task-status")
+    ]
+    add = tools["knowledge-add"]
+    assert add["required"] == ["file_path"]
+    assert {name: schema["type"] for name, schema in add["properties"].items()} == {
+        "file_path": "string",
+        "metadata": "object",
+        "force_ocr": "boolean",
+        "async": "boolean",
+    }
+    assert add["properties"]["async"]["default"] is True
+    search = tools["knowledge-search"]["properties"]
+    assert (search["top_k"]["default"], search["top_k"]["maximum"], search["min_relevance"]["default"]) == (10, 50, 0.0)
+    show = tools["knowledge-show"]["properties"]
+    assert (show["limit"]["default"], show["limit"]["maximum"], show["sort_order"]["default"]) == (100, 1000, "desc")
+    assert tools["knowledge-clear"]["required"] == ["confirm", "confirmation_phrase"]
+    assert tools["knowledge-task-status"]["required"] == ["task_id"]
+
+
+@proves("knowledge.add.async", "knowledge.task-status", "knowledge.search.answer", "knowledge.show")
+async def test_a_file_is_queued_read_and_found(door: Door, tmp_path: Path) -> None:
+    path = write(tmp_path, "whales.pdf", pdf("Whales: They sing at night.", "Krill: Small and many."))
+    queued = await call(door, "add", file_path=path, metadata={"author": "Ada", "tags": ["sea"]})
+    assert set(queued) == {"success", "task_id", "message", "estimated_time_seconds"}
+    assert queued["message"] == "Document queued for processing"
+    assert queued["estimated_time_seconds"] >= 1
+    done = await finished(door, queued["task_id"])
+    assert set(done) == {"success", "task_id", "status", "progress", "result", "total_time_seconds"}
+    assert (done["success"], done["status"], done["progress"]) == (True, "completed", 1.0)
+    assert done["result"]["filename"] == "whales.pdf"
+    found = await call(door, "search", query="  do whales sing in the dark?  ", top_k=1)
+    assert set(found) == {"success", "query", "results", "total_results", "search_time_ms"}
+    (hit,) = found["results"]
+    assert set(hit) == {"document_id", "chunk_id", "filename", "chunk_text", "relevance_score", "metadata"}
+    assert (hit["document_id"], hit["filename"]) == (done["result"]["document_id"], "whales.pdf")
+    assert "sing at night" in hit["chunk_text"]
+    assert 0 < hit["relevance_score"] <= 1
+    metadata = hit["metadata"]
+    assert (metadata["format"], metadata["page_num"], metadata["author"], metadata["tags"]) == (
+        "pdf",
+        1,
+        "Ada",
+        ["sea"],
+    )
+    assert metadata["date_added"].endswith("Z")
+    listed = await call(door, "show")
+    assert set(listed) == {"success", "documents", "total_count", "limit", "offset"}
+    assert listed["documents"] == [
+        {
+            "id": hit["document_id"],
+            "filename": "whales.pdf",
+            "format": "pdf",
+            "size_bytes": Path(path).stat().st_size,
+            "date_added": metadata["date_added"],
+            "chunk_count": done["result"]["chunks_created"],
+            "processing_status": "completed",
+            "processing_method": "text_extraction",
+        }
+    ]
+
+
+@proves("knowledge.add.sync")
+async def test_a_file_is_read_while_the_caller_waits(toolset: KnowledgeToolset, tmp_path: Path) -> None:
+    path = write(tmp_path, "a.pdf", pdf(*[f"Page {number}: About the number {number}." for number in range(1, 8)]))
+    said: list[tuple[float, str | None]] = []
+
+    async def progress(done: float, total: float | None = None, message: str | None = None, /) -> None:
+        assert total == 1.0
+        said.append((done, message))
+
+    reply = await toolset.call("knowledge-add", {"file_path": path, "async": False}, progress)
+    result = json.loads(reply.text)
+    assert set(result) == {
+        "success", "document_id", "filename", "chunks_created", "processing_method", "processing_time_seconds",
+    }  # fmt: skip
+    assert result["processing_method"] == "text_extraction"
+    assert [share for share, _ in said] == sorted(share for share, _ in said)
+    assert said[-1] == (1.0, "Completed")
+    again = json.loads((await toolset.call("knowledge-add", {"file_path": path, "async": False})).text)
+    assert (again["document_id"], again["duplicate"]) == (result["document_id"], True)
+
+
+@proves("knowledge.add.errors")
+async def test_files_that_cannot_be_added(door: Door, tmp_path: Path) -> None:
+    assert await call(door, "add", file_path=write(tmp_path, "a.xyz", "x")) == {
+        "success": False,
+        "error": "unsupported_format",
+        "message": "Unsupported file format: .xyz. Use PDF, DOCX, PPTX, XLSX, HTML, JPG, PNG, or SVG",
+        "supported_formats": SUPPORTED,
+        "additional_formats": ["md", "txt", "csv", "json", "eml", "epub", "rtf", "odt"],
+    }
+    assert await call(door, "add", file_path=write(tmp_path, "big.txt", "x" * 1_500_000)) == {
+        "success": False,
+        "error": "file_too_large",
+        "message": "File size (2 MB) exceeds maximum allowed size (1 MB)",
+        "max_size_mb": 1,
+    }
+    absent = await call(door, "add", file_path=str(tmp_path / "none.pdf"))
+    assert (absent["error"], absent["file_path"]) == ("file_not_found", str(tmp_path / "none.pdf"))
+    broken = await call(door, "add", file_path=write(tmp_path, "broken.pdf", b"%PDF-1.4"))
+    failed = await finished(door, broken["task_id"])
+    assert (failed["success"], failed["status"], failed["error"]) == (False, "failed", "extraction_failed")
+    assert failed["task_id"] == broken["task_id"]
+    assert failed["elapsed_time_seconds"] >= 0
+    assert failed["message"].startswith("The document is damaged")
+    sync = await call(door, "add", **{"file_path": str(tmp_path / "broken.pdf"), "async": False})
+    assert sync["error"] == "extraction_failed"
+
+
+@proves("knowledge.search.filters", "knowledge.search.empty")
+async def test_filters_and_nothing_found(door: Door, tmp_path: Path) -> None:
+    empty = await call(door, "search", query="anything")
+    assert empty == {
+        "success": False,
+        "error": "empty_knowledge_base",
+        "message": "Knowledge base is empty. Add documents with knowledge-add first",
+        "document_count": 0,
+    }
+    for name, data in {"manual.docx": docx(), "harbour.png": picture("Lighthouse")}.items():
+        await call(door, "add", **{"file_path": write(tmp_path, name, data), "async": False})
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    only = await call(door, "search", query="lighthouse bolt", filters={"format": "png"})
+    assert [hit["filename"] for hit in only["results"]] == ["harbour.png"]
+    both = {"format": ["png", "docx"], "date_range": {"start": today, "end": today}}
+    assert (await call(door, "search", query="lighthouse bolt", filters=both))["total_results"] == 2
+    none = await call(door, "search", query="lighthouse", filters={"date_range": {"end": "2020-01-01"}})
+    assert none == {
+        "success": True,
+        "query": "lighthouse",
+        "results": [],
+        "total_results": 0,
+        "message": "No documents found matching your query",
+        "search_time_ms": none["search_time_ms"],
+    }
+    assert (await call(door, "search", query="lighthouse", min_relevance=1.0))["results"] == []
+
+
+@proves("knowledge.remove")
+async def test_removing_asks_first(door: Door, tmp_path: Path) -> None:
+    unknown = await call(door, "remove", document_id=NOBODY, confirm=True)
+    assert unknown == {
+        "success": False,
+        "error": "document_not_found",
+        "message": f"Document with ID '{NOBODY}' not found",
+        "document_id": NOBODY,
+    }
+    added = await call(door, "add", **{"file_path": write(tmp_path, "a.txt", "some words"), "async": False})
+    question = await door.call("knowledge-remove", {"document_id": added["document_id"]})
+    assert not question.is_error
+    assert payload(question) == {
+        "success": False,
+        "error": "confirmation_required",
+        "message": "Set confirm=true to remove this document",
+        "document": {"id": added["document_id"], "filename": "a.txt", "chunks": 1},
+    }
+    assert question.structured_content == payload(question)
+    assert await call(door, "remove", document_id=added["document_id"], confirm=True) == {
+        "success": True,
+        "document_id": added["document_id"],
+        "filename": "a.txt",
+        "chunks_removed": 1,
+        "message": "Document removed successfully",
+    }
+    assert await call(door, "show") == {
+        "success": True,
+        "documents": [],
+        "total_count": 0,
+        "message": "Knowledge base is empty",
+    }
+
+
+@proves("knowledge.show")
+async def test_documents_by_page_and_order(door: Door, tmp_path: Path) -> None:
+    for name, size in (("b.txt", 20), ("c.txt", 5), ("a.txt", 10)):
+        text = f"{name} " + "x" * size
+        await call(door, "add", **{"file_path": write(tmp_path, name, text), "async": False})
+
+    async def names(**arguments: Any) -> list[str]:
+        return [item["filename"] for item in (await call(door, "show", **arguments))["documents"]]
+
+    assert await names() == ["a.txt", "c.txt", "b.txt"]
+    assert await names(sort_by="filename", sort_order="asc") == ["a.txt", "b.txt", "c.txt"]
+    assert await names(sort_by="size") == ["b.txt", "a.txt", "c.txt"]
+    page = await call(door, "show", sort_by="filename", sort_order="asc", limit=1, offset=1)
+    assert [item["filename"] for item in page["documents"]] == ["b.txt"]
+    assert (page["total_count"], page["limit"], page["offset"]) == (3, 1, 1)
+
+
+@proves("knowledge.clear")
+async def test_clearing_needs_the_phrase(door: Door, tmp_path: Path) -> None:
+    await call(door, "add", **{"file_path": write(tmp_path, "a.txt", "some words"), "async": False})
+    question = {
+        "success": False,
+        "error": "confirmation_required",
+        "message": "This action will delete ALL documents. Set confirm=true and confirmation_phrase='DELETE ALL' "
+        "to proceed",
+        "current_document_count": 1,
+    }
+    for arguments in (
+        {},
+        {"confirm": True},
+        {"confirm": False, "confirmation_phrase": "DELETE ALL"},
+        {"confirm": True, "confirmation_phrase": "delete all"},
+    ):
+        answer = await door.call("knowledge-clear", arguments)
+        assert not answer.is_error
+        assert payload(answer) == question
+    cleared = await call(door, "clear", confirm=True, confirmation_phrase="DELETE ALL")
+    assert (cleared["documents_removed"], cleared["embeddings_removed"]) == (1, 1)
+    assert cleared["message"] == "Knowledge base cleared successfully"
+    assert cleared["storage_freed_mb"] >= 0
+
+
+@proves("knowledge.status")
+async def test_status_is_honest(door: Door, tmp_path: Path) -> None:
+    empty = await call(door, "status")
+    assert empty["knowledge_base"]["average_chunks_per_document"] == 0.0
+    assert empty["last_updated"] is None
+    await call(door, "add", **{"file_path": write(tmp_path, "a.txt", "some words"), "async": False})
+    status = await call(door, "status")
+    assert status["knowledge_base"] == {
+        "name": "default",
+        "document_count": 1,
+        "total_chunks": 1,
+        "total_size_bytes": 10,
+        "total_size_mb": 0.0,
+        "average_chunks_per_document": 1.0,
+        "storage_path": str(tmp_path / "data" / "documents"),
+        "vector_db_path": str(tmp_path / "data" / "index"),
+    }
+    assert status["health"] == {
+        "status": "healthy",
+        "vector_db_connected": True,
+        "storage_accessible": True,
+        "embedding_model_loaded": True,
+    }
+    assert status["configuration"] == {
+        "embedding_model": "sentence-transformers/all-MiniLM-L6-v2",
+        "chunk_size": 500,
+        "max_file_size_mb": 1,
+    }
+    (tmp_path / "data" / "documents").rename(tmp_path / "gone")
+    degraded = (await call(door, "status"))["health"]
+    assert (degraded["status"], degraded["storage_accessible"]) == ("degraded", False)
+    assert degraded["issues"] == ["Storage directory not accessible: No such file or directory"]
+
+
+@proves("knowledge.task-status", "knowledge.cancel")
+async def test_a_running_task_is_watched_and_cancelled(tmp_path: Path) -> None:
+    one_at_a_time = settings_for(tmp_path, processing={"max_concurrent_tasks": 1}, ocr={"force_ocr": True})
+    toolset = build_toolset("knowledge", one_at_a_time)
+    async with toolset.opened(), DOORS["memory-2026"]([toolset]) as door:
+        long = write(tmp_path, "long.pdf", pdf(*["Whales: They sing at night."] * 60))
+        first = (await call(door, "add", file_path=long))["task_id"]
+        second = (await call(door, "add", file_path=write(tmp_path, "b.txt", "words")))["task_id"]
+        with anyio.fail_after(30):
+            while (state := await call(door, "task-status", task_id=first))["progress"] == 0:  # noqa: ASYNC110
+                await anyio.sleep(0.05)
+        assert set(state) == {
+            "success", "task_id", "status", "progress", "current_step", "completed_steps", "total_steps",
+            "elapsed_time_seconds", "estimated_remaining_seconds",
+        }  # fmt: skip
+        assert state["status"] == "running"
+        assert state["current_step"].startswith("Processing page")
+        waiting = await call(door, "task-status", task_id=second)
+        assert waiting == {"success": True, "task_id": second, "status": "queued", "progress": 0.0, "position": 1}
+        statuses = {item["filename"]: item["processing_status"] for item in (await call(door, "show"))["documents"]}
+        assert statuses == {"long.pdf": "processing", "b.txt": "pending"}
+        assert await toolset.cancel_task(first)
+        cancelled = await finished(door, first)
+        assert set(cancelled) == {"success", "task_id", "status", "progress", "elapsed_time_seconds"}
+        assert cancelled["status"] == "cancelled"
+        assert (await finished(door, second))["status"] == "completed"
+        assert [item["filename"] for item in (await call(door, "show"))["documents"]] == ["b.txt"]
+        assert len(list((tmp_path / "data" / "documents").iterdir())) == 1
+        assert not await toolset.cancel_task(first)
+
+
+@proves("knowledge.errors")
+@pytest.mark.parametrize(
+    ("tool", "arguments", "error", "parameter"),
+    [
+        ("add", {}, "missing_required_parameter", "file_path"),
+        ("add", {"file_path": 5}, "invalid_parameter", "file_path"),
+        ("add", {"file_path": "a.pdf", "async": "yes"}, "invalid_parameter", "async"),
+        ("add", {"file_path": "a.pdf", "colour": 1}, "invalid_parameter", "colour"),
+        ("search", {}, "missing_required_parameter", "query"),
+        ("search", {"query": "   "}, "invalid_parameter", "query"),
+        ("search", {"query": "x" * 501}, "invalid_parameter", "query"),
+        ("search", {"query": "a", "top_k": 51}, "invalid_parameter", "top_k"),
+        ("search", {"query": "a", "min_relevance": 1.5}, "invalid_parameter", "min_relevance"),
+        ("search", {"query": "a", "filters": {"date_range": {"start": "soon"}}}, "invalid_parameter", "filters"),
+        ("search", {"query": "a", "filters": {"format": 5}}, "invalid_parameter", "filters"),
+        ("remove", {}, "missing_required_parameter", "document_id"),
+        ("show", {"limit": 1001}, "invalid_parameter", "limit"),
+        ("show", {"sort_by": "colour"}, "invalid_parameter", "sort_by"),
+        ("task-status", {}, "missing_required_parameter", "task_id"),
+        ("task-status", {"task_id": "no-uuid"}, "invalid_parameter", "task_id"),
+    ],
+)
+async def test_wrong_arguments_are_named(
+    door: Door, tool: str, arguments: dict[str, Any], error: str, parameter: str
+) -> None:
+    answer = await call(door, tool, **arguments)
+    assert (answer["error"], answer["parameter"]) == (error, parameter)
+
+
+@proves("knowledge.errors")
+async def test_an_unknown_task_is_told(door: Door) -> None:
+    unknown = await call(door, "task-status", task_id=NOBODY)
+    assert (unknown["error"], unknown["task_id"]) == ("task_not_found", NOBODY)
+
+
+@proves("knowledge.durable")
+async def test_documents_and_tasks_outlive_the_server(tmp_path: Path) -> None:
+    arguments = ("serve", "--toolsets", "knowledge", "--data-dir", str(tmp_path / "data"))
+    path = write(tmp_path, "whales.pdf", pdf("Whales: They sing at night."))
+    async with stdio_client(HANDSHAKE, *arguments) as client:
+        assert client.server_info
+        assert client.server_info.name == "knowledge-server"
+        queued = payload(await client.call_tool("knowledge-add", {"file_path": path}))
+    async with stdio_client(HANDSHAKE, *arguments) as client:
+        with anyio.fail_after(60):
+            while True:
+                state = payload(await client.call_tool("knowledge-task-status", {"task_id": queued["task_id"]}))
+                if state["status"] == "completed":
+                    break
+                await anyio.sleep(0.1)
+        found = payload(await client.call_tool("knowledge-search", {"query": "whales"}))
+        assert found["results"][0]["filename"] == "whales.pdf"
+
+
+@proves("knowledge.reach")
+def test_other_machines_need_named_folders(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("tulip")
+    options = (
+        "--toolsets",
+        "knowledge",
+        "--transport",
+        "http",
+        "--host",
+        "0.0.0.0",
+        "--token-file",
+        tmp_path / "token",
+    )
+    refused = bedstone("serve", *options, "--data-dir", tmp_path / "data")
+    assert refused.returncode == 1
+    assert "storage.allowed_roots" in refused.stderr
+
+
+def test_the_command_line_adds_searches_and_removes(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    write(tmp_path / "files", "whales.pdf", pdf("Whales: They sing at night."))
+    write(tmp_path / "files", "ignored.bin", b"x")
+    write(tmp_path, "notes.md", "# Krill\n\nsmall and many\n")
+    data = ("--data-dir", tmp_path / "data")
+    added = bedstone("knowledge", "add", tmp_path / "files", f"{tmp_path}/*.md", *data)
+    assert added.returncode == 0
+    assert "whales.pdf: 1 passages by text_extraction" in added.stdout
+    assert "notes.md" in added.stdout
+    again = bedstone("knowledge", "add", tmp_path / "notes.md", tmp_path / "none.pdf", *data)
+    assert again.returncode == 1
+    assert "known already" in again.stdout
+    assert "none.pdf: File not found" in again.stdout
+    found = bedstone("knowledge", "search", "singing whales", *data)
+    assert "whales.pdf, page 1" in found.stdout
+    listed = json.loads(bedstone("knowledge", "list", *data).stdout)
+    assert listed["total_count"] == 2
+    removed = bedstone("knowledge", "remove", listed["documents"][0]["id"], "--yes", *data)
+    assert json.loads(removed.stdout)["success"]
+    assert json.loads(bedstone("knowledge", "clear", "--yes", *data).stdout)["documents_removed"] == 1
+    assert json.loads(bedstone("knowledge", "status", *data).stdout)["health"]["status"] == "healthy"
+
+
+def test_cancelling_a_task_by_message(tmp_path: Path) -> None:
+    """`tools/cancel` as the contract prints it, over the plain endpoint."""
+    path = write(tmp_path, "long.pdf", pdf(*["Whales: They sing at night."] * 60))
+    options = ("--toolsets", "knowledge", "--data-dir", tmp_path / "data")
+    with listening(*options, log=tmp_path / "log", BEDSTONE_OCR__FORCE_OCR="true") as server:
+
+        def ask(method: str, params: object) -> Any:
+            body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            return json.loads(server.post("/mcp", body)[1])
+
+        def tool(name: str, arguments: object) -> Any:
+            return json.loads(ask("tools/call", {"name": name, "arguments": arguments})["result"]["content"][0]["text"])
+
+        task_id = tool("knowledge-add", {"file_path": path})["task_id"]
+        assert "result" in ask("tools/cancel", {"taskId": task_id})
+        deadline = time.monotonic() + 30
+        while tool("knowledge-task-status", {"task_id": task_id})["status"] in ("queued", "running"):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert tool("knowledge-task-status", {"task_id": task_id})["status"] == "cancelled"
