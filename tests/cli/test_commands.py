@@ -38,26 +38,26 @@ def test_on_a_pipe_it_serves_until_the_pipe_closes(handbook: Path, arguments: li
     run = bedstone(*arguments, BEDSTONE_KB__FILE_PATH=str(handbook))
     assert run.returncode == 0
     assert run.stdout == ""
-    assert "Serving kb" in run.stderr
+    assert "Serving knowledge, kb" in run.stderr
 
 
-def test_with_nothing_configured_it_says_what_to_configure(tmp_path: Path) -> None:
-    run = bedstone("serve", cwd=tmp_path, XDG_CONFIG_HOME=str(tmp_path))
-    assert run.returncode == 1
-    assert "--kb-file" in run.stderr
-    assert "Traceback" not in run.stderr
+def test_with_nothing_configured_it_serves_the_knowledge_base(tmp_path: Path) -> None:
+    run = bedstone("serve", cwd=tmp_path, XDG_CONFIG_HOME=str(tmp_path), XDG_DATA_HOME=str(tmp_path / "data"))
+    assert run.returncode == 0
+    assert "Serving knowledge" in run.stderr
+    assert not (tmp_path / "data").exists()  # nothing is made before it is needed
 
 
 @pytest.mark.parametrize("name", ["kbb", "kb,doks"])
 def test_a_typo_in_a_toolset_lists_the_valid_names(name: str) -> None:
     run = bedstone("serve", "--toolsets", name)
     assert run.returncode == 1
-    assert "Valid names: docs, kb" in run.stderr
+    assert "Valid names: knowledge, docs, kb" in run.stderr
     assert "conformance" not in run.stderr
 
 
 def test_tools_are_listed_shown_and_called(handbook: Path) -> None:
-    kb = ["--kb-file", str(handbook)]
+    kb = ["--toolsets", "kb", "--kb-file", str(handbook)]
     assert "get_kb_info" in bedstone("tools", "list", *kb).stdout
     assert [row["name"] for row in json.loads(bedstone("tools", "list", "--json", *kb).stdout)] == [
         "get_kb_info",
@@ -76,7 +76,7 @@ def test_a_failing_call_fails_the_command(handbook: Path) -> None:
     assert json.loads(refused.stdout)["error"] == "Unknown parameter: page. Parameters: none"
     unknown = bedstone("tools", "call", "get_kb", "--kb-file", handbook)
     assert unknown.returncode == 1
-    assert "Tools: get_kb_info, get_kb_content" in unknown.stderr
+    assert "get_kb_info, get_kb_content" in unknown.stderr
     for arguments in (["page"], ["--json", "{"], ["--json", "[]"]):
         assert "Error:" in bedstone("tools", "call", "get_kb_content", *arguments, "--kb-file", handbook).stderr
 
@@ -151,7 +151,7 @@ def test_variables_that_are_no_settings_are_mentioned(handbook: Path) -> None:
         "serve", "--kb-file", handbook, BEDSTONE_KB_FILE="x", BEDSTONE_TOOLSETS="", BEDSTONE_LOG__LEVEL="INFO"
     )
     assert "The variable BEDSTONE_KB_FILE is no setting. Did you mean BEDSTONE_KB__FILE_PATH?" in run.stderr
-    assert "Serving kb" in run.stderr
+    assert "Serving knowledge, kb" in run.stderr
 
 
 def test_doctor_tells_what_to_mend(tmp_path: Path, handbook: Path) -> None:

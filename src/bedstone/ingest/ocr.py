@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 LONGEST_SIDE = 6_000  # of a picture; more is scaled down
-LEAST_WIDTH = 1_000  # a smaller one is scaled up
+LEAST_WIDTH, SMALL_WIDTH = 1_000, 900  # smaller ones are scaled up
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ def _prepared(image: "Image") -> "Image":
     if longest > LONGEST_SIDE:
         image.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
     elif image.width < LEAST_WIDTH and longest < LONGEST_SIDE // 3:
-        image = image.resize((image.width * 2, image.height * 2), Pictures.Resampling.LANCZOS)
+        factor = 3 if image.width < SMALL_WIDTH else 2
+        image = image.resize((image.width * factor, image.height * factor), Pictures.Resampling.LANCZOS)
     return image
 
 

@@ -41,14 +41,18 @@ class Lines(Messages):
         self._outgoing: SimpleQueue[bytes | None] = SimpleQueue()
         self._room = threading.Semaphore(MOST_WAITING)
         self._unwritten = 0
-        self._is_broken = False
+        self._is_broken = self._has_ended = False
         self._writer = threading.Thread(target=self._write, args=(outgoing,), name="stdout", daemon=True)
         self._writer.start()
         threading.Thread(target=self._read, args=(incoming,), name="stdin", daemon=True).start()
 
     async def receive(self) -> SessionMessage:
         """The next message, after complaining about lines that are none."""
-        while (line := await self._incoming.get()) is not None:
+        while not self._has_ended:
+            line = await self._incoming.get()
+            if line is None:
+                self._has_ended = True  # the SDK asks again
+                break
             self._room.release()
             try:
                 return parse(line)
