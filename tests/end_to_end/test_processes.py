@@ -51,6 +51,18 @@ async def test_the_docs_server_starts_alone(command: list[str], tmp_path: Path) 
         assert payload(await client.call_tool("search_docs", {"query": "rate limit"}))["hits"]
 
 
+@pytest.mark.parametrize(
+    "command", [["-m", "bedstone.mcp_servers.knowledge.server"], ["mcp_servers/knowledge/server.py"]]
+)
+async def test_the_knowledge_server_starts_alone(command: list[str], tmp_path: Path) -> None:
+    arguments = [*command, "--data-dir", str(tmp_path)]
+    process = StdioServerParameters(command=sys.executable, args=arguments, env=clean_environment(), cwd=ROOT)
+    async with Client(process, mode=HANDSHAKE) as client:
+        assert client.server_info
+        assert client.server_info.name == "knowledge-server"
+        assert payload(await client.call_tool("knowledge-show"))["message"] == "Knowledge base is empty"
+
+
 def test_the_hub_has_its_own_name_and_an_alias_for_every_label(tmp_path: Path) -> None:
     initialize = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
     with listening("--kb-file", HANDBOOK, log=tmp_path / "log") as server:

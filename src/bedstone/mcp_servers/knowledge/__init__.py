@@ -1,0 +1,1 @@
+"""The knowledge toolset as a server of its own."""
