@@ -219,6 +219,8 @@ def _docs_options(settings: Settings) -> dict[str, Any]:
     from bedstone.search.index import Weights
 
     docs = settings.docs
+    if docs.watch and not docs.dir:
+        logger.warning("Only folders given with --docs-dir are watched", extra={"action": "nothing_watched"})
     return {
         "keepers": [_docs_keeper(settings, folder, index) for folder, index in _served_folders(settings).items()],
         "weights": Weights(docs.proximity_weight / FITTED_PROXIMITY, docs.vector_weight, docs.phrase_slop),

@@ -206,6 +206,11 @@ def test_old_tasks_are_forgotten_but_never_the_last_ones(store: StoreEngine) -> 
     assert {item.id for item in store.tasks({"completed", "queued"})} == {"3", "4", "waiting"}
 
 
+def test_chunks_are_counted_by_document(store: StoreEngine) -> None:
+    store.put([(document("a"), chunks("a", 2)), (document("b"), chunks("b", 3)), (document("c"), [])])
+    assert store.chunk_counts() == {"a": 2, "b": 3}
+
+
 def test_chunks_know_their_page(store: StoreEngine) -> None:
     store.put([(document("a"), [replace(chunk, page=number) for number, chunk in enumerate(chunks("a", 2))])])
     assert [item.chunk.page for item in store.chunks_of("a")] == [0, 1]

@@ -16,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
+NICENESS = 5  # whoever searches comes first
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ufffe\uffff]")
 
 
@@ -36,6 +37,7 @@ def _limit(limits: dict[str, int]) -> None:
         import resource  # noqa: PLC0415 - not on Windows
     except ImportError:
         return
+    os.nice(NICENESS)
     for name, value in {
         "RLIMIT_AS": limits["memory"],
         "RLIMIT_CPU": limits["cpu"],

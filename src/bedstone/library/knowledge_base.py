@@ -38,6 +38,7 @@ from bedstone.tasks.runner import Cancelled
 
 if TYPE_CHECKING:
     from bedstone.search.embedder import Embedder
+    from bedstone.search.indexes.vectors import VectorIndex
 
 logger = logging.getLogger(__name__)
 
@@ -144,6 +145,9 @@ class KnowledgeBase:
         options.index_path.mkdir(parents=True, exist_ok=True)
         self.store = SqliteStore(options.index_path / "knowledge.sqlite")
         self._indexing = threading.Lock()
+        self._vectors: VectorIndex | None = None
+        # A core is left to whoever searches meanwhile.
+        self._embedding = threading.Semaphore(max(1, (os.cpu_count() or 1) - 1))
         self.tasks = TaskRunner(self.store, self._process, workers=options.max_concurrent_tasks, undo=self._undo)
 
     def open(self) -> None:
@@ -154,6 +158,8 @@ class KnowledgeBase:
     def close(self) -> None:
         """End in good order."""
         self.tasks.stop()
+        if self._vectors is not None:
+            self._vectors.save()
         if "_words" in vars(self):
             self._words.finish()
             self._words.close()
@@ -179,7 +185,7 @@ class KnowledgeBase:
             from bedstone.search.indexes.vectors import VectorIndex  # noqa: PLC0415 - loads numpy
 
             file = self.options.index_path / "vectors.usearch"
-            vectors = VectorIndex(self.store, self.embedder.dimensions, self.embedder.reach, file)
+            vectors = self._vectors = VectorIndex(self.store, self.embedder.dimensions, self.embedder.reach, file)
         return SearchEngine(HybridIndex(self.store, self._words, vectors), self.embedder)
 
     # Adding
@@ -237,14 +243,14 @@ class KnowledgeBase:
         self, query: str, *, top_k: int, min_relevance: float = 0.0, filters: Mapping[str, Any] | None = None
     ) -> list[KnowledgeHit]:
         """The best passages."""
-        documents = {item.id: item for item in self.documents()}
-        if not documents:
+        counts = self.store.counts()
+        if not counts.documents:
             raise EmptyKnowledgeBase(
                 "Knowledge base is empty. Add documents with knowledge-add first", document_count=0
             )
         condition = None
         if filters:
-            allowed = tuple(item.id for item in documents.values() if _passes(item, filters))
+            allowed = tuple(item.id for item in self.documents() if _passes(item, filters))
             if not allowed:
                 return []
             condition = Is("document", allowed)
@@ -256,16 +262,16 @@ class KnowledgeBase:
                 return []
         chunks = self.store.chunks([hit.rowid for hit in found.hits[:top_k]])
         matcher = Matcher(query)
-        total = self.store.counts().chunks
-        weights = {term: log(1 + total / (1 + self._words.frequency(term))) for term in matcher.terms}
+        weights = {term: log(1 + counts.chunks / (1 + self._words.frequency(term))) for term in matcher.terms}
         hits, scores = [], []
         for hit in found.hits[:top_k]:
             stored = chunks.get(hit.rowid)
-            if stored is None or stored.document not in documents:
+            document = self.store.document(stored.document) if stored else None
+            if stored is None or document is None:  # removed meanwhile
                 continue
-            text = "\n".join([documents[stored.document].title, *stored.chunk.breadcrumb, stored.chunk.plain])
+            text = "\n".join([document.title, *stored.chunk.breadcrumb, stored.chunk.plain])
             scores.append(relevance(hit.cosine, coverage(weights, {term for _, _, term in matcher.find(text)})))
-            hits.append((documents[stored.document], stored))
+            hits.append((document, stored))
         shown = zip(hits, falling(scores), strict=True)
         return [
             KnowledgeHit(document, stored, round(score, 4))
@@ -288,7 +294,7 @@ class KnowledgeBase:
 
     def chunk_count(self, document_id: str) -> int:
         """How many chunks a document has."""
-        return len(self.store.chunks_of(document_id))
+        return self.store.chunk_counts().get(document_id, 0)
 
     def remove(self, document_id: str) -> int:
         """Remove a document with everything that belongs to it; how many chunks it had."""
@@ -435,7 +441,6 @@ class KnowledgeBase:
 
         chunks = self.store.chunks_of(document.id)
         total = len(chunks)
-        done = 0
         waiting = [stored for stored in chunks if not self._has_vectors(stored)]
         done = total - len(waiting)
         for start in range(0, total, embedder.batch):
@@ -444,7 +449,9 @@ class KnowledgeBase:
                 break
             share = (STEPS - CHUNKED) * done / max(total, 1)
             progress.update("Generating embeddings", CHUNKED + share, STEPS)
-            self.store.put_passages(embed_chunks(part, embedder))
+            with self._embedding:
+                vectors = embed_chunks(part, embedder)
+            self.store.put_passages(vectors)
             done += len(part)
 
     def _has_vectors(self, stored: StoredChunk) -> bool:
@@ -476,7 +483,8 @@ class KnowledgeBase:
         }
 
     def _same(self, digest: str) -> Document | None:
-        return next((document for document in self.documents() if document.digest == digest), None)
+        found = next((name for name, known in self.store.digests().items() if known == digest), None)
+        return self.store.document(found) if found else None
 
     def _learn_speed(self, size: float, seconds: float) -> None:
         speed = float(self.store.setting(SPEED) or FIRST_SPEED)

@@ -101,6 +101,9 @@ class StoreEngine(Protocol):
     def chunks_of(self, document_id: str) -> list[StoredChunk]:
         """A document's chunks in order."""
 
+    def chunk_counts(self) -> dict[str, int]:
+        """How many chunks each document has."""
+
     def chunks_between(self, first: int, last: int) -> Iterator[StoredChunk]:
         """The chunks with numbers in a range, in order."""
 

@@ -2,6 +2,7 @@
 
 import secrets
 import threading
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -91,6 +92,10 @@ class MemoryStore:
     def chunks_of(self, document_id: str) -> list[StoredChunk]:
         with self._lock:
             return [stored for stored in self._chunks.values() if stored.document == document_id]
+
+    def chunk_counts(self) -> dict[str, int]:
+        with self._lock:
+            return dict(Counter(stored.document for stored in self._chunks.values()))
 
     def chunks_between(self, first: int, last: int) -> Iterator[StoredChunk]:
         with self._lock:

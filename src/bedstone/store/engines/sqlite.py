@@ -171,6 +171,9 @@ class SqliteStore:
         query = f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.document = ? ORDER BY c.position"
         return [_chunk(row) for row in self._read(query, document_id)]
 
+    def chunk_counts(self) -> dict[str, int]:
+        return dict(self._read("SELECT document, count(*) FROM chunk GROUP BY document"))
+
     def chunks_between(self, first: int, last: int) -> Iterator[StoredChunk]:
         query = f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.rowid BETWEEN ? AND ? ORDER BY c.rowid"
         yield from (_chunk(row) for row in self._reader().execute(query, (first, last)))

@@ -277,8 +277,9 @@ def _listed(base: "KnowledgeBase", arguments: Show) -> list[ListedDocument]:
     documents = {item.id: item for item in base.documents()}
     waiting = [_waiting(task) for task in base.store.tasks({"queued", "running"})]
     every = [*documents.values(), *(item for item in waiting if item.id not in documents)]
+    counts = base.store.chunk_counts()
     shown = ordered(every, arguments.sort_by, descending=arguments.sort_order == "desc")
-    return [_row(item, base.chunk_count(item.id) if item.id in documents else 0) for item in shown]
+    return [_row(item, counts.get(item.id, 0)) for item in shown]
 
 
 def _waiting(task: "TaskRecord") -> "Document":
