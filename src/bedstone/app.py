@@ -140,7 +140,7 @@ def _check_reach(settings: Settings) -> None:
         return
     from bedstone.transports.access import is_loopback
 
-    if not is_loopback(mcp.host):
+    if not is_loopback(mcp.host) and settings.access_token is not None:  # without one it does not start anyway
         raise InvalidSetting(
             "Other machines could read any file through knowledge-add. Name the folders it may read in "
             "storage.allowed_roots, or leave the toolset out with --toolsets."

@@ -77,6 +77,25 @@ def test_the_same_content_is_kept_once(opened: Opened, tmp_path: Path) -> None:
     assert len(base.documents()) == len(list((tmp_path / "documents").iterdir())) == 1
 
 
+def test_the_same_content_read_by_several_tasks_at_once_is_kept_once(opened: Opened, tmp_path: Path) -> None:
+    base = opened()
+    text = " ".join(f"Sentence {number} of the same words." for number in range(300))
+    admitted = [base.admit(write(tmp_path, f"{number}.txt", text), {}, force_ocr=False) for number in range(6)]
+    tasks = [base.tasks.submit("add", item.details) for item in admitted]
+    ended = [base.tasks.wait(task.id) for task in tasks]
+    assert {task.status for task in ended} == {"completed"}
+    assert len(base.documents()) == len(list((tmp_path / "documents").iterdir())) == 1
+
+
+def test_a_task_that_was_done_but_for_saying_so_is_done(opened: Opened, tmp_path: Path) -> None:
+    base = opened()
+    done = add(base, write(tmp_path, "a.txt", "some words"))
+    details = {key: value for key, value in done.details.items() if key != "result"}
+    again = base.tasks.wait(base.tasks.submit("add", details).id)
+    assert again.details["result"] == done.details["result"]
+    assert (tmp_path / "documents" / str(details["document_id"])).is_dir()
+
+
 def test_pictures_are_found_by_what_they_say_and_by_their_name(opened: Opened, tmp_path: Path) -> None:
     base = opened()
     add(base, write(tmp_path, "harbour-plan.png", picture("Lighthouse keeper")))

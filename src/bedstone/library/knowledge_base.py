@@ -145,6 +145,7 @@ class KnowledgeBase:
         options.index_path.mkdir(parents=True, exist_ok=True)
         self.store = SqliteStore(options.index_path / "knowledge.sqlite")
         self._indexing = threading.Lock()
+        self._adding = threading.Lock()
         self._vectors: VectorIndex | None = None
         # A core is left to whoever searches meanwhile.
         self._embedding = threading.Semaphore(max(1, (os.cpu_count() or 1) - 1))
@@ -358,10 +359,13 @@ class KnowledgeBase:
         document_id = str(details["document_id"])
         document = self.store.document(document_id)
         if document is None or document.metadata.get("status") != "processing":
-            same = self._same(str(details["digest"]))
-            if same is not None:
-                return {**self._result(same), "duplicate": True}
-            document = self._read(task, progress)
+            try:
+                document = self._read(task, progress)
+            except _Known as known:
+                if known.document.id == document_id:  # all was done but for saying so
+                    return self._result(known.document)
+                shutil.rmtree(self.options.documents_path / document_id, ignore_errors=True)
+                return {**self._result(known.document), "duplicate": True}
         self._embed(document, progress)
         progress.update("Storing", STEPS, STEPS)
         seconds = time.monotonic() - started
@@ -373,6 +377,7 @@ class KnowledgeBase:
     def _read(self, task: TaskRecord, progress: Progress) -> Document:
         """Text to chunks, in one transaction: from then on the document is found by words."""
         details = task.details
+        self._check_known(str(details["digest"]))
         copy = self._copy_path(str(details["document_id"]), str(details["filename"]))
         options = ReadOptions(
             force_ocr=bool(details["force_ocr"]),
@@ -405,7 +410,9 @@ class KnowledgeBase:
                 if ocr_failed
                 else ExtractionFailed("No text was found in the file.")
             )
-        self.store.put([(document, chunks)])
+        with self._adding:  # the same content may be read by two tasks at once
+            self._check_known(document.digest)
+            self.store.put([(document, chunks)])
         progress.update("Chunking", CHUNKED, STEPS)
         return document
 
@@ -486,6 +493,11 @@ class KnowledgeBase:
         found = next((name for name, known in self.store.digests().items() if known == digest), None)
         return self.store.document(found) if found else None
 
+    def _check_known(self, digest: str) -> None:
+        same = self._same(digest)
+        if same is not None:
+            raise _Known(same)
+
     def _learn_speed(self, size: float, seconds: float) -> None:
         speed = float(self.store.setting(SPEED) or FIRST_SPEED)
         self.store.set_setting(SPEED, str(0.7 * speed + 0.3 * size / max(seconds, 0.001)))
@@ -521,6 +533,14 @@ class KnowledgeBase:
 
     def _copy_path(self, document_id: str, name: str) -> Path:
         return self.options.documents_path / document_id / f"content{Path(name).suffix.lower()}"
+
+
+class _Known(Exception):
+    """The content is there already."""
+
+    def __init__(self, document: Document) -> None:
+        super().__init__(document.id)
+        self.document = document
 
 
 def _unsupported(suffix: str) -> UnsupportedFormat:
