@@ -8,9 +8,8 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
 from functools import cached_property
 from hashlib import sha256
 from math import log
@@ -19,12 +18,23 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from bedstone.documents import Document, StoredChunk
-from bedstone.errors import BedstoneError, InvalidInput, NotFound
+from bedstone.errors import BedstoneError
 from bedstone.ingest.detection import detect, format_of
 from bedstone.ingest.extraction import Page, ReadOptions, Unreadable
 from bedstone.ingest.formats import IMAGES
 from bedstone.ingest.reader import FileReader
 from bedstone.ingest.splitting import SplitOptions, split_pages
+from bedstone.library.knowledge_documents import passes
+from bedstone.library.knowledge_errors import (
+    DocumentNotFound,
+    EmptyKnowledgeBase,
+    ExtractionFailed,
+    FileNotFound,
+    FileTooLarge,
+    OcrFailed,
+    PathNotAllowed,
+    unsupported,
+)
 from bedstone.search.engine import SearchEngine
 from bedstone.search.indexes.hybrid import HybridIndex
 from bedstone.search.indexes.words import WordIndex
@@ -42,8 +52,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SUPPORTED = ("pdf", "docx", "pptx", "xlsx", "html", "jpg", "png", "svg")
-ADDITIONAL = ("md", "txt", "csv", "json", "eml", "epub", "rtf", "odt")
 MEGABYTE = 2**20
 COPY_BYTES = MEGABYTE
 NEAR_ENOUGH = 4  # times as many hits are asked for, as some fall below the least relevance
@@ -52,54 +60,6 @@ SPEED = "bytes_a_second"  # the store's note of how fast files were read
 FIRST_SPEED, LEAST_SECONDS = 200_000.0, 1
 STEPS = 20  # what progress is counted in
 EXTRACTED, CHUNKED = 8, 9
-
-
-class UnsupportedFormat(InvalidInput):
-    """The file is of a kind that cannot be read."""
-
-    code = "unsupported_format"
-
-
-class FileTooLarge(InvalidInput):
-    """The file is larger than allowed."""
-
-    code = "file_too_large"
-
-
-class FileNotFound(NotFound):
-    """There is no such file."""
-
-    code = "file_not_found"
-
-
-class PathNotAllowed(InvalidInput):
-    """The file lies outside the folders that may be read."""
-
-    code = "path_not_allowed"
-
-
-class DocumentNotFound(NotFound):
-    """No document has that id."""
-
-    code = "document_not_found"
-
-
-class EmptyKnowledgeBase(BedstoneError):
-    """There is nothing to search yet."""
-
-    code = "empty_knowledge_base"
-
-
-class ExtractionFailed(BedstoneError):
-    """A file is damaged, protected or empty."""
-
-    code = "extraction_failed"
-
-
-class OcrFailed(BedstoneError):
-    """Text recognition was needed and gave nothing."""
-
-    code = "ocr_failed"
 
 
 @dataclass(frozen=True)
@@ -195,7 +155,7 @@ class KnowledgeBase:
         """Check a file and copy it; the open file is what is checked and read, so nobody can swap it meanwhile."""
         kind = format_of(path.name)
         if kind is None:
-            raise _unsupported(path.suffix or path.name)
+            raise unsupported(path.suffix or path.name)
         resolved = self._allowed(path)
         try:
             with resolved.open("rb") as file:
@@ -210,7 +170,7 @@ class KnowledgeBase:
         found = detect(copy, path.name)
         if found is None:
             shutil.rmtree(copy.parent, ignore_errors=True)
-            raise _unsupported(path.suffix)
+            raise unsupported(path.suffix)
         details = {
             "document_id": document_id,
             "filename": path.name,
@@ -251,7 +211,7 @@ class KnowledgeBase:
             )
         condition = None
         if filters:
-            allowed = tuple(item.id for item in self.documents() if _passes(item, filters))
+            allowed = tuple(item.id for item in self.documents() if passes(item, filters))
             if not allowed:
                 return []
             condition = Is("document", allowed)
@@ -543,15 +503,6 @@ class _Known(Exception):
         self.document = document
 
 
-def _unsupported(suffix: str) -> UnsupportedFormat:
-    named = ", ".join(name.upper() for name in SUPPORTED[:-1])
-    return UnsupportedFormat(
-        f"Unsupported file format: {suffix}. Use {named}, or {SUPPORTED[-1].upper()}",
-        supported_formats=list(SUPPORTED),
-        additional_formats=list(ADDITIONAL),
-    )
-
-
 def _failure(error: Unreadable) -> BedstoneError:
     if error.reason == "ocr_unavailable":
         return OcrFailed(error.message)
@@ -566,50 +517,3 @@ def _with_name(pages: Sequence[Page], document: Document) -> Sequence[Page]:
     caption = str(json.loads(document.metadata["user"]).get("caption", ""))
     named = "\n\n".join(part for part in (text, caption, document.metadata["filename"]) if part)
     return [Page(named, method=pages[0].method if pages else "text")]
-
-
-def _passes(document: Document, filters: Mapping[str, Any]) -> bool:
-    """Format, date added, and whatever the user said of it."""
-    for key, wanted in filters.items():
-        if key == "format":
-            allowed = {str(item).lower() for item in (wanted if isinstance(wanted, list) else [wanted])}
-            if document.metadata["format"] not in allowed:
-                return False
-        elif key == "date_range":
-            day = datetime.fromtimestamp(float(document.metadata["added"]), UTC).date()
-            if not _day(wanted.get("start"), date.min) <= day <= _day(wanted.get("end"), date.max):
-                return False
-        elif not _has(json.loads(document.metadata["user"]).get(key), wanted):
-            return False
-    return True
-
-
-def _day(text: str | None, otherwise: date) -> date:
-    return date.fromisoformat(text[:10]) if text else otherwise
-
-
-def _has(value: Any, wanted: Any) -> bool:
-    values = value if isinstance(value, list) else [value]
-    return any(item in values for item in (wanted if isinstance(wanted, list) else [wanted]))
-
-
-def iso(seconds: float) -> str:
-    """A time as agents see it."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def user_metadata(document: Document) -> dict[str, Any]:
-    """What was said of a document when it was added."""
-    data: dict[str, Any] = json.loads(document.metadata["user"])
-    return data
-
-
-def ordered(documents: Sequence[Document], by: str, *, descending: bool) -> Iterator[Document]:
-    """Documents by date, name or size; ties by id, so that pages are stable."""
-    keys: dict[str, Callable[[Document], Any]] = {
-        "date_added": lambda item: float(item.metadata["added"]),
-        "filename": lambda item: item.metadata["filename"].lower(),
-        "size": lambda item: int(item.metadata["size"]),
-    }
-    stable = sorted(documents, key=lambda item: item.id)
-    yield from sorted(stable, key=keys[by], reverse=descending)
