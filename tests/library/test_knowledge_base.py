@@ -1,6 +1,5 @@
 """Files in, passages out; and what a crash leaves."""
 
-import json
 import os
 import signal
 import subprocess
@@ -224,4 +223,3 @@ def test_a_killed_process_loses_nothing_it_acknowledged(opened: Opened, tmp_path
     assert base.store.unembedded() == []
     known = {document.id for document in documents}
     assert {path.name for path in (tmp_path / "documents").iterdir()} == known
-    assert json.dumps(sorted(known))

@@ -21,7 +21,6 @@ OLD_OFFICE = b"\xd0\xcf\x11\xe0"
 INSIDE_ZIP = (("word/", "docx"), ("ppt/", "pptx"), ("xl/", "xlsx"), ("META-INF/container.xml", "epub"))
 MIMETYPES = {b"text": "odt", b"spreadsheet": "xlsx"}
 OFFICE = frozenset({"docx", "pptx", "xlsx", "epub", "odt"})
-PICTURES = frozenset({"jpg", "png"})
 
 
 def format_of(name: str) -> str | None:
@@ -41,11 +40,7 @@ def detect(path: Path, name: str | None = None) -> str | None:
     found = next((kind for magic, kind in MAGIC if start.startswith(magic)), None)
     if found is None and b"%PDF-" in start[:1024]:
         found = "pdf"
-    if found is not None:
-        return found
-    if promised in OFFICE or promised in PICTURES or promised == "pdf":
-        return promised  # damaged, or lying: its reader says so
-    return promised
+    return found or promised  # damaged, or lying: its reader says so
 
 
 def _inside_zip(path: Path) -> str | None:

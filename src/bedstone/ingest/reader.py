@@ -16,8 +16,6 @@ from bedstone.ingest.detection import detect
 from bedstone.ingest.extraction import Notes, Page, ReadOptions, Unreadable
 from bedstone.ingest.formats import IMAGES
 
-STOPPED = -9
-
 
 @dataclass(frozen=True)
 class Limits:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
-from math import log
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from bedstone.search.indexes.hybrid import HybridIndex
 from bedstone.search.indexes.words import WordIndex
 from bedstone.search.matching import Matcher
 from bedstone.search.query import AllOf, AnyOf, Filter, Found, Hit, Is, Without
-from bedstone.search.relevance import coverage, falling, relevance
+from bedstone.search.relevance import coverage, falling, relevance, term_weights
 from bedstone.search.snippets import Snippet, snippet
 from bedstone.search.terms import WORD, terms
 from bedstone.store.engines.sqlite import SqliteStore
@@ -217,7 +216,7 @@ class DocsCorpus:
 
     def _shown(self, query: str, found: Found, page: Sequence[Hit]) -> list[DocHit]:
         matcher = Matcher(query)
-        weights = {term: log(1 + self._total / (1 + self._index.frequency(term))) for term in matcher.terms}
+        weights = term_weights(matcher.terms, self._total, self._index.frequency)
         chunks = self._store.chunks([hit.rowid for hit in page])
         shown, scores = [], []
         for hit in page:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
-from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -40,7 +39,7 @@ from bedstone.search.indexes.hybrid import HybridIndex
 from bedstone.search.indexes.words import WordIndex
 from bedstone.search.matching import Matcher
 from bedstone.search.query import Is
-from bedstone.search.relevance import coverage, falling, relevance
+from bedstone.search.relevance import coverage, falling, relevance, term_weights
 from bedstone.store.engine import TaskRecord
 from bedstone.store.engines.sqlite import SqliteStore
 from bedstone.tasks import Progress, TaskRunner
@@ -54,7 +53,6 @@ logger = logging.getLogger(__name__)
 
 MEGABYTE = 2**20
 COPY_BYTES = MEGABYTE
-NEAR_ENOUGH = 4  # times as many hits are asked for, as some fall below the least relevance
 MODEL = "embedding_fingerprint"
 SPEED = "bytes_a_second"  # the store's note of how fast files were read
 FIRST_SPEED, LEAST_SECONDS = 200_000.0, 1
@@ -216,16 +214,16 @@ class KnowledgeBase:
                 return []
             condition = Is("document", allowed)
         self._catch_up()
-        found = self._engine.search(query, condition=condition, limit=top_k * NEAR_ENOUGH)
+        found = self._engine.search(query, condition=condition, limit=top_k)
         if "words" not in found.signals and self.embedder is not None:
             nearest = max((hit.cosine or 0.0 for hit in found.hits), default=0.0)
             if nearest < self.embedder.floor:
                 return []
-        chunks = self.store.chunks([hit.rowid for hit in found.hits[:top_k]])
+        chunks = self.store.chunks([hit.rowid for hit in found.hits])
         matcher = Matcher(query)
-        weights = {term: log(1 + counts.chunks / (1 + self._words.frequency(term))) for term in matcher.terms}
+        weights = term_weights(matcher.terms, counts.chunks, self._words.frequency)
         hits, scores = [], []
-        for hit in found.hits[:top_k]:
+        for hit in found.hits:
             stored = chunks.get(hit.rowid)
             document = self.store.document(stored.document) if stored else None
             if stored is None or document is None:  # removed meanwhile

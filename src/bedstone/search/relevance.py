@@ -1,7 +1,7 @@
 """What a hit's score means to a reader: 0 to 1, the same across queries."""
 
-from collections.abc import Iterable, Mapping
-from math import exp
+from collections.abc import Callable, Iterable, Mapping
+from math import exp, log
 
 # Logistic of the cosine and of the share of the query's weight that stands in the text. Fitted on scifact, cranfield,
 # ray_docs and feedbackqa: relevant hits against hits of queries from the other sets (nonsense here) and, at 0.12 of
@@ -9,6 +9,11 @@ from math import exp
 # 0.44, 0.33 and 0.10.
 WITH_MEANING = (-5.82, 9.35, 1.16)
 BY_WORDS = (-3.01, 4.83)
+
+
+def term_weights(terms: Iterable[str], total: int, frequency: Callable[[str], int]) -> dict[str, float]:
+    """How much each term of a query tells: the rarer, the more."""
+    return {term: log(1 + total / (1 + frequency(term))) for term in terms}
 
 
 def coverage(query: Mapping[str, float], text: Iterable[str]) -> float:

@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -28,10 +28,8 @@ class Progress:
     step: str = ""
     done: float = 0.0
     total: float = 1.0
-    started: float = field(default_factory=time.monotonic)
     on_cancel: Callable[[], None] | None = None
     is_cancelled: bool = False
-    listeners: list[Callable[["Progress"], None]] = field(default_factory=list)
 
     @property
     def share(self) -> float:
@@ -45,8 +43,6 @@ class Progress:
         before = self.share
         self.step, self.total = step, total
         self.done = max(done, before * total)
-        for listener in list(self.listeners):
-            listener(self)
 
     def cancel(self) -> None:
         """End the work at its next step, or at once if it knows how."""
