@@ -12,14 +12,14 @@ import platformdirs
 
 from bedstone import plugins
 from bedstone.errors import InvalidSetting, MissingExtra
-from bedstone.library.docs_index import IndexFolder
+from bedstone.library.docs.index import IndexFolder
 from bedstone.settings import EmbeddingSettings, Settings
 from bedstone.toolkit import Toolset
 from bedstone.toolsets import BUILTIN_TOOLSETS, HIDDEN_TOOLSETS
 
 if TYPE_CHECKING:  # commands that do not serve never import the SDK
-    from bedstone.library.docs_keeper import DocsKeeper
-    from bedstone.library.knowledge_base import KnowledgeBase
+    from bedstone.library.docs.keeper import DocsKeeper
+    from bedstone.library.knowledge.base import KnowledgeBase
     from bedstone.search.embedder import Embedder
     from bedstone.server import BedstoneServer
 
@@ -109,7 +109,7 @@ def _switches(settings: Settings) -> dict[str, bool]:
 def open_knowledge(settings: Settings) -> "KnowledgeBase":
     """The knowledge base of the data folder, ready to work; whoever opens it closes it."""
     from bedstone.ingest.splitting import SplitOptions
-    from bedstone.library.knowledge_base import KnowledgeBase, KnowledgeOptions
+    from bedstone.library.knowledge.base import KnowledgeBase, KnowledgeOptions
 
     storage, chunking, ocr = settings.storage, settings.chunking, settings.ocr
     options = KnowledgeOptions(
@@ -234,8 +234,8 @@ def _served_folders(settings: Settings) -> dict[Path, Path]:
 
 
 def _docs_keeper(settings: Settings, docs: Path, index: Path) -> "DocsKeeper":
-    from bedstone.library.docs_builder import BuildOptions, BuildReport, DocsBuilder
-    from bedstone.library.docs_keeper import DocsKeeper
+    from bedstone.library.docs.builder import BuildOptions, BuildReport, DocsBuilder
+    from bedstone.library.docs.keeper import DocsKeeper
 
     IndexFolder(index).claim(docs)
     # A core is left to whoever searches meanwhile.

@@ -13,7 +13,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from bedstone.app import build_embedder
-from bedstone.library.docs_builder import BuildOptions, DocsBuilder
+from bedstone.library.docs.builder import BuildOptions, DocsBuilder
 from bedstone.search.embedder import Embedder
 from bedstone.server import BedstoneServer
 from bedstone.settings import Settings

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bedstone.app import build_toolset
-from bedstone.library.docs_builder import BuildOptions, DocsBuilder
+from bedstone.library.docs.builder import BuildOptions, DocsBuilder
 from bedstone.server.tools import definition
 from bedstone.settings import Settings
 from bedstone.toolsets import BUILTIN_TOOLSETS

@@ -16,11 +16,11 @@ import pytest
 
 from bedstone.errors import BedstoneError
 from bedstone.ingest.documents_folder import DocumentsFolder
-from bedstone.library.docs_builder import BuildOptions, BuildReport, DocsBuilder
-from bedstone.library.docs_check import check_documents
-from bedstone.library.docs_corpus import DocsCorpus
-from bedstone.library.docs_index import IndexFolder
-from bedstone.library.docs_library import DocsLibrary
+from bedstone.library.docs.builder import BuildOptions, BuildReport, DocsBuilder
+from bedstone.library.docs.check import check_documents
+from bedstone.library.docs.corpus import DocsCorpus
+from bedstone.library.docs.index import IndexFolder
+from bedstone.library.docs.library import DocsLibrary
 from bedstone.search.embedder import Embedder
 from bedstone.search.embedders.hashing import HashingEmbedder
 from bedstone.store.engines.sqlite import SqliteStore

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bedstone.errors import BedstoneError
-from bedstone.library.knowledge_base import KnowledgeBase, KnowledgeOptions
+from bedstone.library.knowledge.base import KnowledgeBase, KnowledgeOptions
 from bedstone.search.embedder import Embedder
 from bedstone.search.embedders.hashing import HashingEmbedder
 from bedstone.search.embedders.minilm import MiniLm
@@ -176,7 +176,7 @@ def test_health_is_probed(opened: Opened, tmp_path: Path) -> None:
 CRASHING = """
 import sys, time
 from pathlib import Path
-from bedstone.library.knowledge_base import *
+from bedstone.library.knowledge.base import *
 from bedstone.search.embedders.minilm import MiniLm
 root = Path(sys.argv[1])
 base = KnowledgeBase(KnowledgeOptions(root / "documents", root / "index"), MiniLm)

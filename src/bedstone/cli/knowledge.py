@@ -16,7 +16,7 @@ from bedstone.cli.tools import call_and_print
 from bedstone.errors import BedstoneError, InvalidInput
 
 if TYPE_CHECKING:
-    from bedstone.library.knowledge_base import KnowledgeBase
+    from bedstone.library.knowledge.base import KnowledgeBase
     from bedstone.store.engine import TaskRecord
 
 KNOWLEDGE_FLAGS = {"--data-dir": "data_dir"}

@@ -18,7 +18,7 @@ import anyio.lowlevel
 from anyio import to_thread
 
 from bedstone.errors import BedstoneError, InvalidInput, InvalidSetting, NotFound, UnknownPrompt, UnknownResource
-from bedstone.library.docs_index import METADATA, IndexFolder, united_taxonomy
+from bedstone.library.docs.index import METADATA, IndexFolder, united_taxonomy
 from bedstone.toolkit import (
     Prompt,
     PromptArgument,
@@ -45,9 +45,9 @@ from bedstone.toolsets.docs.contract import (
 
 if TYPE_CHECKING:  # the engine is imported when it is first asked, not when the server starts
     from bedstone.documents import StoredChunk
-    from bedstone.library.docs_corpus import DocHit, EmbedderFor
-    from bedstone.library.docs_keeper import DocsKeeper
-    from bedstone.library.docs_library import DocPage, DocsLibrary
+    from bedstone.library.docs.corpus import DocHit, EmbedderFor
+    from bedstone.library.docs.keeper import DocsKeeper
+    from bedstone.library.docs.library import DocPage, DocsLibrary
     from bedstone.search.index import Weights
 
 logger = logging.getLogger(__name__)
@@ -219,7 +219,7 @@ class DocsToolset(Toolset):
     def _templates(self) -> Mapping[str, Any]:
         if not any(metadata.get("prompts") for metadata in self._metadata.values()):
             return {}
-        from bedstone.library.docs_library import templates  # noqa: PLC0415
+        from bedstone.library.docs.library import templates  # noqa: PLC0415
 
         return templates(self._metadata)
 
@@ -253,8 +253,8 @@ class DocsToolset(Toolset):
             return self._library
 
     def _new_library(self) -> "DocsLibrary":
-        from bedstone.library.docs_corpus import DocsCorpus  # noqa: PLC0415
-        from bedstone.library.docs_library import DocsLibrary  # noqa: PLC0415
+        from bedstone.library.docs.corpus import DocsCorpus  # noqa: PLC0415
+        from bedstone.library.docs.library import DocsLibrary  # noqa: PLC0415
 
         return DocsLibrary(
             {name: DocsCorpus(path, self._embedder_for, weights=self._weights) for name, path in self._indexes.items()}

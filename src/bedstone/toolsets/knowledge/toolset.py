@@ -40,7 +40,7 @@ from bedstone.toolsets.knowledge.contract import (
 
 if TYPE_CHECKING:  # the engine is imported when it is first asked, not when the server starts
     from bedstone.documents import Document
-    from bedstone.library.knowledge_base import KnowledgeBase, KnowledgeHit
+    from bedstone.library.knowledge.base import KnowledgeBase, KnowledgeHit
     from bedstone.store.engine import TaskRecord
 
 Answer = TypeVar("Answer")
@@ -252,7 +252,7 @@ class KnowledgeToolset(Toolset):
 
 
 def _passage(hit: "KnowledgeHit") -> FoundPassage:
-    from bedstone.library.knowledge_documents import iso, user_metadata  # noqa: PLC0415
+    from bedstone.library.knowledge.documents import iso, user_metadata  # noqa: PLC0415
 
     facts = hit.document.metadata
     chunk = hit.stored.chunk
@@ -272,7 +272,7 @@ def _passage(hit: "KnowledgeHit") -> FoundPassage:
 
 
 def _listed(base: "KnowledgeBase", arguments: Show) -> list[ListedDocument]:
-    from bedstone.library.knowledge_documents import ordered  # noqa: PLC0415
+    from bedstone.library.knowledge.documents import ordered  # noqa: PLC0415
 
     documents = {item.id: item for item in base.documents()}
     waiting = [_waiting(task) for task in base.store.tasks({"queued", "running"})]
@@ -299,7 +299,7 @@ def _waiting(task: "TaskRecord") -> "Document":
 
 
 def _row(document: "Document", chunks: int) -> ListedDocument:
-    from bedstone.library.knowledge_documents import iso  # noqa: PLC0415
+    from bedstone.library.knowledge.documents import iso  # noqa: PLC0415
 
     facts = document.metadata
     return ListedDocument.model_validate(
@@ -317,7 +317,7 @@ def _row(document: "Document", chunks: int) -> ListedDocument:
 
 
 def _status(base: "KnowledgeBase") -> Status:
-    from bedstone.library.knowledge_documents import iso  # noqa: PLC0415
+    from bedstone.library.knowledge.documents import iso  # noqa: PLC0415
 
     counts = base.store.counts()
     size = int(base.size_on_disk())

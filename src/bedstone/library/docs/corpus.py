@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from bedstone.documents import Document, StoredChunk
 from bedstone.errors import BedstoneError, NotFound
-from bedstone.library.docs_index import VECTORS, IndexFolder
+from bedstone.library.docs.index import VECTORS, IndexFolder
 from bedstone.search.engine import SearchEngine
 from bedstone.search.index import Weights
 from bedstone.search.indexes.hybrid import HybridIndex

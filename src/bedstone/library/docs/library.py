@@ -6,8 +6,8 @@ from typing import Any
 
 from bedstone.documents import Document, StoredChunk
 from bedstone.ingest.prompt_templates import PromptTemplate
-from bedstone.library.docs_corpus import ChunkNotFound, DocHit, DocsCorpus, Hint
-from bedstone.library.docs_index import CORPUS
+from bedstone.library.docs.corpus import ChunkNotFound, DocHit, DocsCorpus, Hint
+from bedstone.library.docs.index import CORPUS
 from bedstone.search.cursor import make_cursor, read_cursor
 
 DEEPEST = 5_000  # hits that can be paged through

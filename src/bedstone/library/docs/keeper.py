@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bedstone.errors import BedstoneError
-from bedstone.library.docs_builder import BuildReport
-from bedstone.library.docs_index import IndexFolder
+from bedstone.library.docs.builder import BuildReport
+from bedstone.library.docs.index import IndexFolder
 
 logger = logging.getLogger(__name__)
 

@@ -23,8 +23,8 @@ from bedstone.ingest.extraction import Page, ReadOptions, Unreadable
 from bedstone.ingest.formats import IMAGES
 from bedstone.ingest.reader import FileReader
 from bedstone.ingest.splitting import SplitOptions, split_pages
-from bedstone.library.knowledge_documents import passes
-from bedstone.library.knowledge_errors import (
+from bedstone.library.knowledge.documents import passes
+from bedstone.library.knowledge.errors import (
     DocumentNotFound,
     EmptyKnowledgeBase,
     ExtractionFailed,

@@ -17,7 +17,7 @@ from bedstone.errors import BedstoneError
 from bedstone.ingest.documents_folder import DocumentsFolder, SourceFile
 from bedstone.ingest.manifest import Manifest
 from bedstone.ingest.prompt_templates import read_templates
-from bedstone.library.docs_index import VECTORS, IndexFolder
+from bedstone.library.docs.index import VECTORS, IndexFolder
 from bedstone.search.indexes.words import WordIndex
 from bedstone.store.engine import DocumentAndChunks
 from bedstone.store.engines.sqlite import OutdatedStore, SqliteStore

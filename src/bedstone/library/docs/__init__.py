@@ -1,0 +1,1 @@
+"""Docs corpora: folders of documentation, built into an index and searched."""

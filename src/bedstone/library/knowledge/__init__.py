@@ -1,0 +1,1 @@
+"""A knowledge base: files people add, whole, in pages and in passages."""
