@@ -85,7 +85,12 @@ def build_toolset(label: str, settings: Settings) -> Toolset:
         case "knowledge":
             _check_reach(settings)
             store = _knowledge_index(settings) / "knowledge.sqlite"
-            toolset = factory(lambda: open_knowledge(settings), resume=store, read_only=settings.read_only)
+            toolset = factory(
+                lambda: open_knowledge(settings),
+                resume=store,
+                read_only=settings.read_only,
+                top_k=(settings.search.default_top_k, settings.search.max_top_k),
+            )
         case "docs":
             toolset = factory(*_docs_parts(settings), read_only=settings.read_only, **_docs_options(settings))
         case "kb":
@@ -108,8 +113,10 @@ def _switches(settings: Settings) -> dict[str, bool]:
 
 def open_knowledge(settings: Settings) -> "KnowledgeBase":
     """The knowledge base of the data folder, ready to work; whoever opens it closes it."""
+    from bedstone.ingest.extraction import ReadOptions
     from bedstone.ingest.splitting import SplitOptions
     from bedstone.library.knowledge.base import KnowledgeBase, KnowledgeOptions
+    from bedstone.library.knowledge.processing import ReadingOptions
 
     storage, chunking, ocr = settings.storage, settings.chunking, settings.ocr
     options = KnowledgeOptions(
@@ -118,11 +125,17 @@ def open_knowledge(settings: Settings) -> "KnowledgeBase":
         allowed_roots=storage.allowed_roots,
         max_file_size_mb=settings.processing.max_file_size_mb,
         max_concurrent_tasks=settings.processing.max_concurrent_tasks,
-        split=SplitOptions(chunking.chunk_size, chunking.chunk_overlap, chunking.strategy),
-        ocr=ocr.enabled,
-        ocr_language=ocr.language,
-        force_ocr=ocr.force_ocr,
-        ocr_confidence=ocr.confidence_threshold,
+        reading=ReadingOptions(
+            split=SplitOptions(chunking.chunk_size, chunking.chunk_overlap, chunking.strategy),
+            read=ReadOptions(
+                force_ocr=ocr.force_ocr,
+                ocr=ocr.enabled,
+                ocr_language=ocr.language,
+                ocr_data_path=str(ocr.data_path) if ocr.data_path else None,
+                ocr_images=ocr.images,
+                ocr_confidence=ocr.confidence_threshold,
+            ),
+        ),
     )
     base = KnowledgeBase(options, lambda: build_embedder(settings))
     base.open()
@@ -153,7 +166,7 @@ def build_embedder(settings: Settings, known: Mapping[str, Any] | None = None) -
     `known` is the model that made an index's vectors: its provider and model count, not those of the settings.
     """
     wanted = settings.embedding
-    provider = (known or {}).get("provider", wanted.provider)
+    provider = (known or {}).get("provider", "none" if wanted.model_name == "none" else wanted.provider)
     if provider == "none":
         return None
     from bedstone.search.embedders import BUILTIN_EMBEDDERS
@@ -165,13 +178,17 @@ def build_embedder(settings: Settings, known: Mapping[str, Any] | None = None) -
     except MissingExtra as error:
         logger.warning("Search goes by words alone: %s", error.message, extra={"action": "no_embedder"})
         return None
-    folder = wanted.cache_dir or Path(platformdirs.user_cache_dir("bedstone", appauthor=False))
+    folder = settings.storage.model_cache_path or Path(platformdirs.user_cache_dir("bedstone", appauthor=False))
     return CachedEmbedder(embedder, folder / "embeddings.sqlite")
 
 
 def _service(wanted: EmbeddingSettings, known: Mapping[str, Any] | None) -> dict[str, Any]:
     key = wanted.api_key.get_secret_value() if wanted.api_key else os.environ.get("OPENAI_API_KEY")
-    made_with: dict[str, Any] = {"model": wanted.model, "dimensions": wanted.dimensions, "base_url": wanted.base_url}
+    made_with: dict[str, Any] = {
+        "model": wanted.model_name,
+        "dimensions": wanted.dimensions,
+        "base_url": wanted.base_url,
+    }
     if known:
         made_with = {
             "model": known["model"],

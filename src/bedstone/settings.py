@@ -85,6 +85,8 @@ class StorageSettings(Section):
     documents_path: Path | None = Field(None, description="Copies of added files; `documents` in the data folder")
     vector_db_path: Path | None = Field(None, description="Store and indexes of added files; `index` there")
     allowed_roots: Paths = Field([], description="Folders that knowledge-add may read from; any, if none is named")
+    model_cache_path: Path | None = Field(None, description="Folder for vectors that were computed before")
+    watch: Paths = Field([], description="Folders whose files are kept in step with the knowledge base")
 
 
 class ChunkingSettings(Section):
@@ -101,22 +103,28 @@ class ProcessingSettings(Section):
 class OcrSettings(Section):
     enabled: bool = Field(True, description="Recognise text in pictures and scans")
     language: str = Field("eng", description="What scans are written in, as tesseract calls it")
+    data_path: Path | None = Field(None, description="Folder with language data of tesseract; English comes along")
+    images: bool = Field(False, description="Recognise text in large pictures inside documents too")
     force_ocr: bool = Field(False, description="Read every page as a picture")
     confidence_threshold: float = Field(0.0, ge=0, le=1, description="Recognised text below this is left out")
+
+
+class SearchSettings(Section):
+    default_top_k: int = Field(10, ge=1, description="Results of knowledge-search unless the caller says how many")
+    max_top_k: int = Field(50, ge=1, le=1_000, description="Most results of knowledge-search")
 
 
 class EmbeddingSettings(Section):
     provider: Literal["minilm", "openai", "hash", "none"] = Field(
         "minilm", description="Where vectors come from; openai is any service that speaks its protocol"
     )
-    model: str | None = Field(None, description="Model of the service")
+    model_name: str | None = Field(None, description="Model of the service; `none` switches vectors off")
     dimensions: int | None = Field(None, ge=1, description="Length of its vectors, where it offers a choice")
     api_key: SecretStr | None = Field(None, description="Key of the service; OPENAI_API_KEY counts too")
     base_url: str | None = Field(None, description="Address of the service")
     batch_size: int = Field(128, ge=1, description="Texts in a request")
     concurrency: int = Field(4, ge=1, le=64, description="Requests at a time")
     max_retries: int = Field(3, ge=0, le=20, description="How often a busy service is asked again")
-    cache_dir: Path | None = Field(None, description="Folder for vectors that were computed before")
 
 
 class Settings(Section):
@@ -132,6 +140,7 @@ class Settings(Section):
     chunking: ChunkingSettings = Field(default_factory=ChunkingSettings)
     processing: ProcessingSettings = Field(default_factory=ProcessingSettings)
     ocr: OcrSettings = Field(default_factory=OcrSettings)
+    search: SearchSettings = Field(default_factory=SearchSettings)
     docs: DocsSettings = Field(default_factory=DocsSettings)
     embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
     kb: KbSettings = Field(default_factory=KbSettings)

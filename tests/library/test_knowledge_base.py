@@ -38,7 +38,7 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
 
 
 def add(base: KnowledgeBase, path: Path, **metadata: object) -> TaskRecord:
-    return base.tasks.wait(base.add(base.admit(path, metadata, force_ocr=False)).id)
+    return base.tasks.wait(base.add(base.admit(path, metadata)).id)
 
 
 def write(folder: Path, name: str, data: bytes | str) -> Path:
@@ -79,7 +79,7 @@ def test_the_same_content_is_kept_once(opened: Opened, tmp_path: Path) -> None:
 def test_the_same_content_read_by_several_tasks_at_once_is_kept_once(opened: Opened, tmp_path: Path) -> None:
     base = opened()
     text = " ".join(f"Sentence {number} of the same words." for number in range(300))
-    admitted = [base.admit(write(tmp_path, f"{number}.txt", text), {}, force_ocr=False) for number in range(6)]
+    admitted = [base.admit(write(tmp_path, f"{number}.txt", text), {}) for number in range(6)]
     tasks = [base.tasks.submit("add", item.details) for item in admitted]
     ended = [base.tasks.wait(task.id) for task in tasks]
     assert {task.status for task in ended} == {"completed"}
@@ -139,7 +139,7 @@ def test_files_are_refused_with_their_reason(opened: Opened, tmp_path: Path) -> 
         tmp_path / "in" / "a.xyz": "unsupported_format",
     }.items():
         with pytest.raises(BedstoneError) as caught:
-            base.admit(path, {}, force_ocr=False)
+            base.admit(path, {})
         assert caught.value.code == code, path
         assert "tulip" not in caught.value.message
     assert list((tmp_path / "documents").iterdir()) == []
@@ -182,7 +182,7 @@ root = Path(sys.argv[1])
 base = KnowledgeBase(KnowledgeOptions(root / "documents", root / "index"), MiniLm)
 base.open()
 for path in sorted((root / "files").iterdir()):
-    task = base.add(base.admit(path, {}, force_ocr=False))
+    task = base.add(base.admit(path, {}))
     print(path.name, flush=True)
 for task in base.store.tasks({"queued", "running"}):
     base.tasks.wait(task.id)

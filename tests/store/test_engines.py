@@ -198,6 +198,26 @@ def test_tasks_are_kept_in_order_and_replaced(store: StoreEngine) -> None:
     assert store.task("none") is None
 
 
+def test_of_several_that_change_a_task_one_succeeds(store: StoreEngine) -> None:
+    store.put_task(task("a"))
+    assert store.change_task(task("a", "running", attempts=1), "queued")
+    assert not store.change_task(task("a", "cancelled"), "queued")
+    assert not store.change_task(task("unknown"), "queued")
+    assert store.task("a") == task("a", "running", attempts=1)
+    assert store.task("unknown") is None
+
+
+def test_settings_are_found_by_how_they_begin(store: StoreEngine) -> None:
+    for name in ("watch:b", "watch:a", "watched", "w%"):
+        store.set_setting(name, name.upper())
+    assert store.settings("watch:") == {"a": "WATCH:A", "b": "WATCH:B"}
+    assert store.settings("w%") == {"": "W%"}
+    store.delete_setting("watch:a")
+    store.delete_setting("unknown")
+    assert store.settings("watch:") == {"b": "WATCH:B"}
+    assert store.setting("watch:a") is None
+
+
 def test_old_tasks_are_forgotten_but_never_the_last_ones(store: StoreEngine) -> None:
     for number in range(5):
         store.put_task(task(str(number), "completed", finished=float(number)))
@@ -209,6 +229,7 @@ def test_old_tasks_are_forgotten_but_never_the_last_ones(store: StoreEngine) -> 
 def test_chunks_are_counted_by_document(store: StoreEngine) -> None:
     store.put([(document("a"), chunks("a", 2)), (document("b"), chunks("b", 3)), (document("c"), [])])
     assert store.chunk_counts() == {"a": 2, "b": 3}
+    assert (store.chunk_counts("a"), store.chunk_counts("none")) == ({"a": 2}, {})
 
 
 def test_chunks_know_their_page(store: StoreEngine) -> None:

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from bedstone.errors import InvalidInput
 from bedstone.store.engine import TaskRecord
 from bedstone.store.engines.memory import MemoryStore
-from bedstone.tasks import Progress, TaskRunner
+from bedstone.tasks import Duties, Ownership, Progress, TaskRunner
 
 Make = Callable[..., TaskRunner]
 
@@ -24,10 +25,9 @@ def store() -> MemoryStore:
 def make(store: MemoryStore) -> Iterator[Make]:
     runners: list[TaskRunner] = []
 
-    def make(work: Any, *, workers: int = 1, undone: list[str] | None = None) -> TaskRunner:
-        runner = TaskRunner(
-            store, work, workers=workers, undo=lambda task: (undone if undone is not None else []).append(task.id)
-        )
+    def make(work: Any, *, workers: int = 1, undone: list[str] | None = None, **more: Any) -> TaskRunner:
+        duties = Duties(work, undo=lambda task: (undone if undone is not None else []).append(task.id))
+        runner = TaskRunner(store, duties, workers=workers, **more)
         runner.start()
         runners.append(runner)
         return runner
@@ -140,3 +140,36 @@ def test_stopping_leaves_work_for_the_next_start(store: MemoryStore, make: Make)
     left = store.task(task.id)
     assert left
     assert (left.status, left.attempts, undone) == ("queued", 0, [])
+
+
+def test_one_of_several_processes_does_the_work_and_another_takes_over(
+    store: MemoryStore, make: Make, tmp_path: Path
+) -> None:
+    """Two runners with a lock each are what two processes have."""
+    done: dict[str, str] = {}
+
+    def worker(name: str) -> Any:
+        def work(task: TaskRecord, progress: Progress) -> Mapping[str, Any]:
+            done[task.details["n"]] = name
+            while task.details["n"] == "long":
+                progress.update("Half", 1, 2)
+                time.sleep(0.01)
+            return {}
+
+        return work
+
+    owner = make(worker("owner"), ownership=Ownership(tmp_path / "lock"))
+    other = make(worker("other"), ownership=Ownership(tmp_path / "lock"))
+    assert (owner.is_owner, other.is_owner) == (True, False)
+    assert other.wait(other.submit("x", {"n": "short"}).id).status == "completed"
+    long = other.submit("x", {"n": "long"})
+    while (seen := other.progress(long.id)) is None or seen.share == 0:
+        time.sleep(0.01)
+    assert (seen.step, seen.share) == ("Half", 0.5)
+    assert other.cancel(long.id)
+    assert other.wait(long.id).status == "cancelled"
+    assert store.settings("cancel:") == {}
+    owner.stop()
+    assert other.wait(other.submit("x", {"n": "last"}).id).status == "completed"
+    assert done == {"short": "owner", "long": "owner", "last": "other"}
+    assert other.is_owner

@@ -35,14 +35,14 @@ SERVER_FLAGS = {
 
 EMBEDDING_FLAGS = {
     "--embedding-provider": "embedding.provider",
-    "--embedding-model": "embedding.model",
+    "--embedding-model": "embedding.model_name",
     "--embedding-dimensions": "embedding.dimensions",
     "--embedding-api-key": "embedding.api_key",
     "--embedding-base-url": "embedding.base_url",
     "--embedding-batch-size": "embedding.batch_size",
     "--embedding-concurrency": "embedding.concurrency",
     "--embedding-max-retries": "embedding.max_retries",
-    "--cache-dir": "embedding.cache_dir",
+    "--cache-dir": "storage.model_cache_path",
 }
 ALIASES = {"--docs-index": "--index-dir"}  # what the contract's first implementation calls it
 

@@ -51,6 +51,7 @@ class ReadOptions:
     ocr: bool = True
     ocr_language: str = "eng"
     ocr_data_path: str | None = None
+    ocr_images: bool = False
     ocr_confidence: float = 0.0
 
 

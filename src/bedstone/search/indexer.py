@@ -29,18 +29,20 @@ def embed_missing(
             after = chunks[-1].rowid
 
 
-def passages_of(stored: StoredChunk, embedder: Embedder) -> list[tuple[Passage, str]]:
+def passages_of(stored: StoredChunk, embedder: Embedder, title: str | None = None) -> list[tuple[Passage, str]]:
     """A chunk's passages with the text that is embedded: a context line, a blank line, the passage."""
     chunk = stored.chunk
-    context = " > ".join(chunk.breadcrumb) or stored.document
+    context = " > ".join(chunk.breadcrumb) or title or stored.document
     return [
         (Passage(stored.rowid, start, end), f"{context}\n\n{chunk.plain[start:end]}")
         for start, end in embedder.passages(context, chunk.plain)
     ]
 
 
-def embed_chunks(chunks: Sequence[StoredChunk], embedder: Embedder) -> list[tuple[Passage, bytes]]:
-    """Passages with their vectors, ready for the store."""
-    passages = [pair for stored in chunks for pair in passages_of(stored, embedder)]
+def embed_chunks(
+    chunks: Sequence[StoredChunk], embedder: Embedder, title: str | None = None
+) -> list[tuple[Passage, bytes]]:
+    """Passages with their vectors, ready for the store; chunks under no heading stand under a title, or their id."""
+    passages = [pair for stored in chunks for pair in passages_of(stored, embedder, title)]
     vectors = embedder.embed([text for _, text in passages]).astype(np.float16)
     return [(passage, vector.tobytes()) for (passage, _), vector in zip(passages, vectors, strict=True)]

@@ -10,6 +10,7 @@ from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import is_version_at_least
 from pydantic import ValidationError
 
 from bedstone import __version__
@@ -19,6 +20,7 @@ from bedstone.server.context import Context
 from bedstone.server.explained import explained
 from bedstone.server.prompts import Prompts
 from bedstone.server.resources import Resources
+from bedstone.server.tasks_extension import add_tasks
 from bedstone.server.tools import Tools
 from bedstone.toolkit import Toolset
 
@@ -52,6 +54,7 @@ class BedstoneServer(Server[Any]):
             on_subscriptions_listen=self._changes.listen,
         )
         add_cancellation(self, toolsets)
+        add_tasks(self, toolsets)
         self.middleware += [hide_internals, self._changes.remember]
 
         async def tools_changed() -> None:
@@ -83,8 +86,10 @@ class BedstoneServer(Server[Any]):
         capabilities = super().get_capabilities(
             notification_options, experimental_capabilities, extensions, protocol_version=protocol_version
         )
+        is_modern = protocol_version is not None and is_version_at_least(protocol_version, "2026-07-28")
         return capabilities.model_copy(
             update={
+                "extensions": capabilities.extensions if is_modern else None,
                 "prompts": wire.PromptsCapability(list_changed=False),
                 "resources": wire.ResourcesCapability(subscribe=False, list_changed=False),
             }

@@ -9,7 +9,9 @@ from mcp.shared.exceptions import MCPError
 from bedstone.errors import InvalidSetting
 from bedstone.server.context import Context
 from bedstone.server.paging import page
-from bedstone.server.wire import content_block
+from bedstone.server.progress import CallProgress
+from bedstone.server.tasks_extension import created, knows_tasks
+from bedstone.server.wire import result
 from bedstone.toolkit import Reply, Tool, Toolset
 
 
@@ -38,14 +40,17 @@ class Tools:
         tools, next_cursor = page(self._definitions, params.cursor if params else None)
         return wire.ListToolsResult(tools=list(tools), next_cursor=next_cursor)
 
-    async def call(self, context: Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
-        """Answer tools/call."""
+    async def call(self, context: Context, params: wire.CallToolRequestParams) -> Any:
+        """Answer tools/call with a result; with a task to clients that know what that is."""
         owner = self._owners.get(params.name)
         if owner is None:
             raise MCPError(wire.INVALID_PARAMS, f"Unknown tool: {params.name}")
         if requires := owner.tools[params.name].requires:
             _check_capabilities(context, requires)
-        return result(await owner.call(params.name, params.arguments or {}, context.session.report_progress))
+        if owner.tools[params.name].background and knows_tasks(context):
+            begun = await owner.begin(params.name, params.arguments or {})
+            return result(begun) if isinstance(begun, Reply) else created(begun)
+        return result(await owner.call(params.name, params.arguments or {}, CallProgress(context)))
 
     def _find_owners(self) -> dict[str, Toolset]:
         owners: dict[str, Toolset] = {}
@@ -75,15 +80,6 @@ def definition(tool: Tool) -> wire.Tool:
             idempotent_hint=tool.idempotent,
             open_world_hint=tool.open_world,
         ),
-    )
-
-
-def result(reply: Reply) -> wire.CallToolResult:
-    """A reply as agents see it."""
-    return wire.CallToolResult(
-        content=[content_block(block) for block in reply.content],
-        structured_content=reply.structured,
-        is_error=reply.is_error,
     )
 
 

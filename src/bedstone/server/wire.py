@@ -4,7 +4,7 @@ from base64 import b64encode
 
 import mcp_types as wire
 
-from bedstone.toolkit import Audio, Content, Image, ResourceContents, Text
+from bedstone.toolkit import Audio, Content, Image, Reply, ResourceContents, Text
 
 
 def content_block(block: Content) -> wire.ContentBlock:
@@ -26,3 +26,12 @@ def resource_contents(contents: ResourceContents) -> wire.TextResourceContents |
         return wire.TextResourceContents(uri=contents.uri, mime_type=contents.mime_type, text=contents.body)
     blob = b64encode(contents.body).decode()
     return wire.BlobResourceContents(uri=contents.uri, mime_type=contents.mime_type, blob=blob)
+
+
+def result(reply: Reply) -> wire.CallToolResult:
+    """A reply as agents see it."""
+    return wire.CallToolResult(
+        content=[content_block(block) for block in reply.content],
+        structured_content=reply.structured,
+        is_error=reply.is_error,
+    )

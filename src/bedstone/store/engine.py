@@ -101,8 +101,8 @@ class StoreEngine(Protocol):
     def chunks_of(self, document_id: str) -> list[StoredChunk]:
         """A document's chunks in order."""
 
-    def chunk_counts(self) -> dict[str, int]:
-        """How many chunks each document has."""
+    def chunk_counts(self, document_id: str | None = None) -> dict[str, int]:
+        """How many chunks each document has, or one of them; documents without any are missing."""
 
     def chunks_between(self, first: int, last: int) -> Iterator[StoredChunk]:
         """The chunks with numbers in a range, in order."""
@@ -131,6 +131,9 @@ class StoreEngine(Protocol):
     def put_task(self, task: TaskRecord) -> None:
         """Add a task, or replace the one with its id."""
 
+    def change_task(self, task: TaskRecord, was: TaskStatus) -> bool:
+        """Replace a task only if it is still in a state; of several that try, one succeeds."""
+
     def task(self, task_id: str) -> TaskRecord | None:
         """One task."""
 
@@ -143,8 +146,14 @@ class StoreEngine(Protocol):
     def setting(self, name: str) -> str | None:
         """A value kept beside the documents."""
 
+    def settings(self, prefix: str) -> dict[str, str]:
+        """The values whose names begin so, by the rest of the name."""
+
     def set_setting(self, name: str, value: str) -> None:
         """Keep a value."""
+
+    def delete_setting(self, name: str) -> None:
+        """Forget a value; an unknown one does nothing."""
 
     def close(self) -> None:
         """Let go of files."""

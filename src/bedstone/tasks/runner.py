@@ -1,20 +1,27 @@
-"""Runs tasks a few at a time; what was running when the process ended runs again at the next start."""
+"""Runs tasks a few at a time; what was running when the process ended runs again at the next start.
+
+Several processes may share a store. One of them owns it and does the work; the others hand it their tasks through the
+store, and one of them takes over when it ends.
+"""
 
 import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 from uuid import uuid4
 
 from bedstone.errors import BedstoneError
 from bedstone.store.engine import StoreEngine, TaskRecord
+from bedstone.tasks.ownership import Ownership
 
 logger = logging.getLogger(__name__)
 
 MOST_ATTEMPTS = 2
 KEPT_SECONDS, KEPT_TASKS = 7 * 24 * 3600, 1_000
+TICK_SECONDS = 0.25
+CANCEL = "cancel:"  # the store's note that somebody wants a task cancelled that runs in another process
 
 
 class Cancelled(BaseException):
@@ -51,49 +58,73 @@ class Progress:
             self.on_cancel()
 
 
+@dataclass
+class _Running:
+    task: TaskRecord
+    progress: Progress = field(default_factory=Progress)
+    saved: float = -1.0
+
+
 class Work(Protocol):
     """What a kind of task does: returns its result, raises a `BedstoneError`, or is cancelled and cleans up."""
 
     def __call__(self, task: TaskRecord, progress: Progress) -> Mapping[str, Any]: ...
 
 
+def _nothing() -> None:
+    """What an owner does besides tasks."""
+
+
+@dataclass(frozen=True)
+class Duties:
+    """What tasks mean to whoever has them run.
+
+    `undo` removes what a task left that failed or was cancelled. An owner is told when it begins, and then often
+    enough to look after what other processes changed.
+    """
+
+    work: Work
+    undo: Callable[[TaskRecord], None]
+    begin: Callable[[], None] = _nothing
+    look_after: Callable[[], None] = _nothing
+
+
 class TaskRunner:
     """A few threads that take tasks in the order they came."""
 
-    def __init__(self, store: StoreEngine, work: Work, *, workers: int, undo: Callable[[TaskRecord], None]) -> None:
+    def __init__(self, store: StoreEngine, duties: Duties, *, workers: int, ownership: Ownership | None = None) -> None:
         self._store = store
-        self._work = work
-        self._undo = undo
+        self._duties = duties
         self._workers = workers
+        self._ownership = ownership
         self._changed = threading.Condition()
-        self._running: dict[str, Progress] = {}
+        self._running: dict[str, _Running] = {}
         self._threads: list[threading.Thread] = []
-        self._is_stopping = False
+        self._stop = threading.Event()
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether this process does the work."""
+        return self._ownership is None or self._ownership.is_held
 
     def start(self) -> None:
-        """Queue again what was interrupted, and begin."""
-        for task in self._store.tasks({"running"}):
-            if task.attempts >= MOST_ATTEMPTS:
-                self._undo(task)
-                self._finish(task, "failed", {"error": "interrupted", "message": "The server was interrupted twice."})
-            else:
-                self._store.put_task(replace(task, status="queued"))
-        self._store.prune_tasks(time.time() - KEPT_SECONDS, KEPT_TASKS)
-        for number in range(self._workers):
-            thread = threading.Thread(target=self._take, name=f"task-{number}", daemon=True)
-            thread.start()
-            self._threads.append(thread)
+        """Begin, or wait for a turn."""
+        if self._ownership is None or self._ownership.acquire():
+            self._begin()
+        self._spawn(self._keep, "task-keeper")
 
     def stop(self) -> None:
         """End; what is running is picked up at the next start."""
+        self._stop.set()
         with self._changed:
-            self._is_stopping = True
             running = list(self._running.values())
             self._changed.notify_all()
-        for progress in running:
-            progress.cancel()
+        for item in running:
+            item.progress.cancel()
         for thread in self._threads:
             thread.join(10)
+        if self._ownership is not None:
+            self._ownership.release()
 
     def submit(self, kind: str, details: Mapping[str, Any]) -> TaskRecord:
         """Add a task; it is kept before this returns."""
@@ -114,7 +145,14 @@ class TaskRunner:
 
     def progress(self, task_id: str) -> Progress | None:
         """How far a running task has come."""
-        return self._running.get(task_id)
+        item = self._running.get(task_id)
+        if item is not None:
+            return item.progress
+        task = self._store.task(task_id)
+        if task is None or task.status != "running":
+            return None
+        said = task.details.get("progress") or {}
+        return Progress(said.get("step", ""), said.get("done", 0.0), said.get("total", 1.0))
 
     def position(self, task_id: str) -> int:
         """A queued task's place, from 1."""
@@ -123,59 +161,117 @@ class TaskRunner:
 
     def cancel(self, task_id: str) -> bool:
         """Cancel a task that waits or runs; False when it had already ended."""
-        with self._changed:
-            progress = self._running.get(task_id)
-            task = self._store.task(task_id)
-            if progress is None and task is not None and task.status == "queued":
-                self._undo(task)
-                self._finish(task, "cancelled", {})
-                return True
-        if progress is None:
+        task = self._store.task(task_id)
+        if task is None:
             return False
-        progress.cancel()
+        cancelled = replace(task, status="cancelled", finished=time.time())
+        if task.status == "queued" and self._store.change_task(cancelled, "queued"):
+            self._duties.undo(task)
+            with self._changed:
+                self._changed.notify_all()
+            return True
+        task = self._store.task(task_id)
+        if task is None or task.finished is not None:
+            return False
+        with self._changed:
+            item = self._running.get(task_id)
+        if item is not None:
+            item.progress.cancel()
+        else:
+            self._store.set_setting(f"{CANCEL}{task_id}", "")
         return True
 
     def wait(self, task_id: str) -> TaskRecord:
         """Wait until a task has ended."""
-        with self._changed:
-            while True:
+        while True:
+            with self._changed:
                 task = self._store.task(task_id)
-                if task is None or task.finished is not None or self._is_stopping:
-                    assert task is not None
+                assert task is not None, "there is no such task"
+                if task.finished is not None or self._stop.is_set():
                     return task
-                self._changed.wait(1.0)
+                self._changed.wait(1.0 if self.is_owner else TICK_SECONDS)
+
+    def _begin(self) -> None:
+        """Queue again what was interrupted, and take tasks."""
+        for task in self._store.tasks({"running"}):
+            if task.attempts >= MOST_ATTEMPTS:
+                self._duties.undo(task)
+                self._finish(task, "failed", {"error": "interrupted", "message": "The server was interrupted twice."})
+            else:
+                self._store.put_task(replace(task, status="queued"))
+        self._store.prune_tasks(time.time() - KEPT_SECONDS, KEPT_TASKS)
+        self._duties.begin()
+        for number in range(self._workers):
+            self._spawn(self._take, f"task-{number}")
+
+    def _spawn(self, target: Callable[[], None], name: str) -> None:
+        thread = threading.Thread(target=target, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _keep(self) -> None:
+        """Look after what other processes want; and become the owner when nobody is."""
+        while not self._stop.wait(TICK_SECONDS):
+            try:
+                if not self.is_owner and self._ownership is not None and self._ownership.acquire():
+                    self._begin()
+                if self.is_owner:
+                    self._look_after()
+            except Exception:  # whatever it was, the next look may succeed
+                logger.exception("Looking after the tasks failed", extra={"action": "tasks_failed"})
+
+    def _look_after(self) -> None:
+        for task_id in self._store.settings(CANCEL):
+            if item := self._running.get(task_id):
+                item.progress.cancel()
+            self._store.delete_setting(f"{CANCEL}{task_id}")
+        with self._changed:
+            running = list(self._running.values())
+            if self._next() is not None:
+                self._changed.notify_all()
+        for item in running:
+            self._save_progress(item)
+        self._duties.look_after()
+
+    def _save_progress(self, item: _Running) -> None:
+        progress = item.progress
+        if progress.share > item.saved:
+            item.saved = progress.share
+            said = {"step": progress.step, "done": progress.done, "total": progress.total}
+            self._store.change_task(replace(item.task, details={**item.task.details, "progress": said}), "running")
 
     def _take(self) -> None:
         while True:
             with self._changed:
-                while not self._is_stopping and (task := self._next()) is None:
+                while not self._stop.is_set() and (task := self._next()) is None:
                     self._changed.wait()
-                if self._is_stopping:
+                if self._stop.is_set():
                     return
                 assert task is not None
-                progress = self._running[task.id] = Progress()
                 task = replace(task, status="running", started=time.time(), attempts=task.attempts + 1)
-                self._store.put_task(task)
-            self._run(task, progress)
+                if not self._store.change_task(task, "queued"):
+                    continue
+                item = self._running[task.id] = _Running(task)
+            self._run(task, item.progress)
 
     def _next(self) -> TaskRecord | None:
         return next(iter(self._store.tasks({"queued"}, limit=1)), None)
 
     def _run(self, task: TaskRecord, progress: Progress) -> None:
         try:
-            result = self._work(task, progress)
+            result = self._duties.work(task, progress)
         except Cancelled:
-            if self._is_stopping:  # it goes on at the next start, and was not at fault
+            if self._stop.is_set():  # it goes on at the next start, and was not at fault
                 self._store.put_task(replace(task, status="queued", attempts=task.attempts - 1))
                 return
-            self._undo(task)
-            self._end(task, "cancelled", {"progress": progress.share})
+            self._duties.undo(task)
+            self._end(task, "cancelled", {"share": progress.share})
         except BedstoneError as error:
-            self._undo(task)
+            self._duties.undo(task)
             self._end(task, "failed", {"error": error.code, "message": error.message})
         except Exception:
             logger.exception("The task %s failed", task.id, extra={"action": "task_failed"})
-            self._undo(task)
+            self._duties.undo(task)
             message = "Something unforeseen happened; the log says what."
             self._end(task, "failed", {"error": "internal_error", "message": message})
         else:

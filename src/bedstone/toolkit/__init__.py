@@ -5,7 +5,8 @@ from bedstone.toolkit.models import Arguments, NoArguments, Result
 from bedstone.toolkit.prompt import Prompt, PromptArgument, PromptMessage
 from bedstone.toolkit.reply import Reply
 from bedstone.toolkit.resource import Resource, ResourceContents, ResourceTemplate
-from bedstone.toolkit.tool import Progress, Tool, tool
+from bedstone.toolkit.task import Progress, TaskView
+from bedstone.toolkit.tool import Tool, tool
 from bedstone.toolkit.toolset import Toolset
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "ResourceContents",
     "ResourceTemplate",
     "Result",
+    "TaskView",
     "Text",
     "Tool",
     "Toolset",

@@ -5,18 +5,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
 from types import UnionType
-from typing import Any, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from bedstone.toolkit.models import Arguments, Result
 from bedstone.toolkit.schema import Schema, input_schema, output_schema
+from bedstone.toolkit.task import Progress
 
 Method = TypeVar("Method", bound=Callable[..., Awaitable[Any]])
-
-
-class Progress(Protocol):
-    """Reports how far a call has come; does nothing when nobody asked."""
-
-    async def __call__(self, done: float, total: float | None = None, message: str | None = None, /) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -25,7 +20,8 @@ class Tool:
 
     `method` takes the arguments and, if it has a second parameter, a `Progress`. A toolset that learns a tool's
     schema only at start replaces `arguments` (`dataclasses.replace`). `requires` names what the client must be
-    able to do. A `large` tool publishes no output schema, so that a big answer may travel as text alone.
+    able to do. A `large` tool publishes no output schema, so that a big answer may travel as text alone. A
+    `background` tool may be begun as a task (`Toolset.begin`).
     """
 
     name: str
@@ -35,6 +31,7 @@ class Tool:
     arguments: type[Arguments]
     results: tuple[type[Result], ...] = ()
     large: bool = False
+    background: bool = False
     takes_progress: bool = False
     read_only: bool = True
     destructive: bool = False
@@ -62,12 +59,20 @@ class _Declaration:
     description: str
     title: str
     large: bool
+    background: bool
     requires: tuple[str, ...]
     hints: dict[str, bool]
 
 
 def tool(
-    name: str, description: str, *, title: str, large: bool = False, requires: tuple[str, ...] = (), **hints: bool
+    name: str,
+    description: str,
+    *,
+    title: str,
+    large: bool = False,
+    background: bool = False,
+    requires: tuple[str, ...] = (),
+    **hints: bool,
 ) -> Callable[[Method], Method]:
     """Declare a method as a tool.
 
@@ -75,7 +80,9 @@ def tool(
     """
 
     def declare(method: Method) -> Method:
-        method.__bedstone_tool__ = _Declaration(name, description, title, large, requires, hints)  # type: ignore[attr-defined]
+        method.__bedstone_tool__ = _Declaration(  # type: ignore[attr-defined]
+            name, description, title, large, background, requires, hints
+        )
         return method
 
     return declare
@@ -102,6 +109,7 @@ def _bind(method: Callable[..., Awaitable[Any]], declaration: _Declaration) -> T
         arguments=types[parameters[0]],
         results=_result_models(types.get("return")),
         large=declaration.large,
+        background=declaration.background,
         takes_progress=len(parameters) > 1,
         requires=declaration.requires,
         **declaration.hints,

@@ -1,6 +1,6 @@
 """A toolset: tools, resources and prompts of one contract, and the shape of its errors."""
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -9,10 +9,12 @@ from typing import Any, ClassVar
 import anyio
 
 from bedstone.errors import BedstoneError, ReadOnly, UnknownPrompt, UnknownResource, UnknownTask, UnknownTool
+from bedstone.toolkit.models import Arguments
 from bedstone.toolkit.prompt import Prompt, PromptMessage
 from bedstone.toolkit.reply import Reply
 from bedstone.toolkit.resource import Resource, ResourceContents, ResourceTemplate
-from bedstone.toolkit.tool import Progress, Tool, declared_tools
+from bedstone.toolkit.task import Progress, TaskView
+from bedstone.toolkit.tool import Tool, declared_tools
 
 # Text and structured content together double a payload, and handshake-era clients refuse events above 1 MiB: above
 # this size large tools send the text alone.
@@ -21,8 +23,7 @@ STRUCTURED_LIMIT = 250_000
 ChangeListener = Callable[[], Coroutine[Any, Any, None]]
 
 
-async def silent(done: float, total: float | None = None, message: str | None = None, /) -> None:
-    """The progress of a call nobody watches."""
+SILENT = Progress()
 
 
 class Toolset:
@@ -56,24 +57,51 @@ class Toolset:
         """The tools by name, in the order agents see them."""
         return {tool.name: tool for tool in declared_tools(self)}
 
-    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress = silent) -> Reply:
+    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress = SILENT) -> Reply:
         """Call a tool; whatever it can explain comes back as a reply in the contract's shape."""
+        tool = self._tool(name)
+        reply = await self._explained(tool, lambda: tool.run(dict(arguments), progress))
+        if not isinstance(reply, Reply):
+            reply = Reply.of(reply)
+        if tool.large and len(reply.text) > STRUCTURED_LIMIT:
+            return replace(reply, structured=None)
+        return reply
+
+    async def begin(self, name: str, arguments: Mapping[str, Any]) -> TaskView | Reply:
+        """Call a background tool as a task; a reply where it cannot even begin."""
+        tool = self._tool(name)
+
+        async def start() -> TaskView:
+            return await self.start_task(name, tool.arguments.parse(dict(arguments)))
+
+        view: TaskView | Reply = await self._explained(tool, start)
+        return view
+
+    async def start_task(self, name: str, arguments: Arguments) -> TaskView:
+        """Begin a background tool's work: for toolsets that declare one."""
+        raise NotImplementedError
+
+    async def task(self, task_id: str) -> TaskView:
+        """How far background work has come."""
+        raise UnknownTask(f"Unknown task: {task_id}", task_id=task_id)
+
+    def _tool(self, name: str) -> Tool:
         tool = self.tools.get(name)
         if tool is None:
             raise UnknownTool(f"Unknown tool: {name}")
+        return tool
+
+    async def _explained(self, tool: Tool, work: Callable[[], Awaitable[Any]]) -> Any:
         try:
             if self._read_only and not tool.read_only:
-                raise ReadOnly(f"This server is read-only; {name} would change something.")
-            reply = Reply.of(await tool.run(dict(arguments), progress))
+                raise ReadOnly(f"This server is read-only; {tool.name} would change something.")
+            return await work()
         except BedstoneError as error:
             return self.render_error(error)
         except ExceptionGroup as group:  # a task group wraps what its tasks raise
             if len(group.exceptions) == 1 and isinstance(group.exceptions[0], BedstoneError):
                 return self.render_error(group.exceptions[0])
             raise
-        if tool.large and len(reply.text) > STRUCTURED_LIMIT:
-            return replace(reply, structured=None)
-        return reply
 
     def render_error(self, error: BedstoneError) -> Reply:
         """Turn an error into the contract's shape."""

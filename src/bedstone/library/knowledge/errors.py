@@ -36,6 +36,12 @@ class DocumentNotFound(NotFound):
     code = "document_not_found"
 
 
+class ContextNotFound(NotFound):
+    """No context has that name."""
+
+    code = "context_not_found"
+
+
 class EmptyKnowledgeBase(BedstoneError):
     """There is nothing to search yet."""
 

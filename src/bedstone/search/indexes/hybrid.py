@@ -31,7 +31,10 @@ class HybridIndex:
         return bool(self._vectors)
 
     def catch_up(self, progress: Progress | None = None) -> None:
-        self._words.catch_up(self._store, progress)
+        if self._words.is_read_only:  # somebody else brings it up to date
+            self._words.reload()
+        else:
+            self._words.catch_up(self._store, progress)
         if self._vectors is not None:
             self._vectors.catch_up()
 

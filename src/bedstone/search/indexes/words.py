@@ -75,6 +75,11 @@ class WordIndex:
         self._reload()
 
     @property
+    def is_read_only(self) -> bool:
+        """Whether somebody else writes it."""
+        return self._writer is None
+
+    @property
     def applied(self) -> tuple[int, int]:
         """Sequence number and stamp of the last change that is in the index."""
         searcher = self._searcher  # another thread may replace it
@@ -107,6 +112,11 @@ class WordIndex:
             except BaseException:
                 self._writer.rollback()  # else the half batch would be committed with the next one
                 raise
+
+    def reload(self) -> None:
+        """See what another process has written since."""
+        with self._lock:
+            self._reload()
 
     def finish(self) -> None:
         """Wait for merges and let go of the writer: the index is read only from now on."""

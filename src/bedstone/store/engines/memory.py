@@ -93,9 +93,10 @@ class MemoryStore:
         with self._lock:
             return [stored for stored in self._chunks.values() if stored.document == document_id]
 
-    def chunk_counts(self) -> dict[str, int]:
+    def chunk_counts(self, document_id: str | None = None) -> dict[str, int]:
         with self._lock:
-            return dict(Counter(stored.document for stored in self._chunks.values()))
+            owners = [stored.document for stored in self._chunks.values()]
+        return dict(Counter(owner for owner in owners if document_id in (None, owner)))
 
     def chunks_between(self, first: int, last: int) -> Iterator[StoredChunk]:
         with self._lock:
@@ -140,6 +141,14 @@ class MemoryStore:
         with self._lock:
             self._tasks[task.id] = task
 
+    def change_task(self, task: TaskRecord, was: TaskStatus) -> bool:
+        with self._lock:
+            known = self._tasks.get(task.id)
+            if known is None or known.status != was:
+                return False
+            self._tasks[task.id] = task
+            return True
+
     def task(self, task_id: str) -> TaskRecord | None:
         return self._tasks.get(task_id)
 
@@ -161,8 +170,15 @@ class MemoryStore:
     def setting(self, name: str) -> str | None:
         return self._settings.get(name)
 
+    def settings(self, prefix: str) -> dict[str, str]:
+        found = sorted(self._settings.items())
+        return {name.removeprefix(prefix): value for name, value in found if name.startswith(prefix)}
+
     def set_setting(self, name: str, value: str) -> None:
         self._settings[name] = value
+
+    def delete_setting(self, name: str) -> None:
+        self._settings.pop(name, None)
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -94,11 +94,13 @@ class OutdatedStore(InvalidInput):
 class SqliteStore:
     """One writing connection behind a lock, one reading connection per thread.
 
-    A store opened for reading has one connection, opened at once: it goes on reading when its file is replaced.
+    A store opened for reading has one connection, opened at once: it goes on reading when its file is replaced. A
+    durable one keeps what it was given also when the power fails.
     """
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False, durable: bool = False) -> None:
         self._path = path
+        self._durable = durable
         self._read_only = read_only
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
@@ -171,8 +173,9 @@ class SqliteStore:
         query = f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.document = ? ORDER BY c.position"
         return [_chunk(row) for row in self._read(query, document_id)]
 
-    def chunk_counts(self) -> dict[str, int]:
-        return dict(self._read("SELECT document, count(*) FROM chunk GROUP BY document"))
+    def chunk_counts(self, document_id: str | None = None) -> dict[str, int]:
+        condition, values = ("WHERE document = ?", [document_id]) if document_id is not None else ("", [])
+        return dict(self._read(f"SELECT document, count(*) FROM chunk {condition} GROUP BY document", *values))
 
     def chunks_between(self, first: int, last: int) -> Iterator[StoredChunk]:
         query = f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.rowid BETWEEN ? AND ? ORDER BY c.rowid"
@@ -219,19 +222,15 @@ class SqliteStore:
 
     def put_task(self, task: TaskRecord) -> None:
         with self._transaction() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    task.id,
-                    task.kind,
-                    task.status,
-                    task.created,
-                    json.dumps(dict(task.details), ensure_ascii=False),
-                    task.started,
-                    task.finished,
-                    task.attempts,
-                ),
+            db.execute("INSERT OR REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _task_row(task))
+
+    def change_task(self, task: TaskRecord, was: TaskStatus) -> bool:
+        with self._transaction() as db:
+            changed = db.execute(
+                "REPLACE INTO task SELECT ?, ?, ?, ?, ?, ?, ?, ? FROM task WHERE id = ? AND status = ?",
+                (*_task_row(task), task.id, was),
             )
+            return changed.rowcount > 0
 
     def task(self, task_id: str) -> TaskRecord | None:
         rows = self._read("SELECT * FROM task WHERE id = ?", task_id)
@@ -253,12 +252,20 @@ class SqliteStore:
         rows = self._read("SELECT value FROM setting WHERE name = ?", name)
         return str(rows[0][0]) if rows else None
 
+    def settings(self, prefix: str) -> dict[str, str]:
+        query = "SELECT substr(name, ?), value FROM setting WHERE substr(name, 1, ?) = ? ORDER BY name"
+        return dict(self._read(query, len(prefix) + 1, len(prefix), prefix))
+
     def set_setting(self, name: str, value: str) -> None:
         with self._transaction() as db:
             db.execute(
                 "INSERT INTO setting VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET value = excluded.value",
                 (name, value),
             )
+
+    def delete_setting(self, name: str) -> None:
+        with self._transaction() as db:
+            db.execute("DELETE FROM setting WHERE name = ?", (name,))
 
     def seal(self) -> None:
         """Make one self-contained file of it, which may then be opened on a medium nobody can write to."""
@@ -284,13 +291,24 @@ class SqliteStore:
         connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.executescript(PRAGMAS)
+        if self._durable:
+            connection.execute("PRAGMA synchronous = FULL")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version == 0:
-            connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+            self._create(connection)
         elif version != SCHEMA_VERSION:
             connection.close()
             raise OutdatedStore(f"{self._path} is of another version of Bedstone.")
         return connection
+
+    @staticmethod
+    def _create(connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        if connection.execute("PRAGMA user_version").fetchone()[0] == 0:  # else another process was faster
+            for statement in SCHEMA.split(";\n"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
 
     def _reader(self) -> sqlite3.Connection:
         if self._only_reader is not None:
@@ -375,6 +393,11 @@ def _record(db: sqlite3.Connection, kind: str, came: tuple[int, int], gone: tupl
         "INSERT INTO change(stamp, kind, first, last, gone_first, gone_last) VALUES (?, ?, ?, ?, ?, ?)",
         (secrets.randbits(62), kind, *came, *gone),
     )
+
+
+def _task_row(task: TaskRecord) -> tuple[Any, ...]:
+    details = json.dumps(dict(task.details), ensure_ascii=False)
+    return (task.id, task.kind, task.status, task.created, details, task.started, task.finished, task.attempts)
 
 
 def _task(row: Any) -> TaskRecord:

@@ -4,7 +4,7 @@ from datetime import date
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from bedstone.toolkit import Arguments, Result
 
@@ -28,6 +28,11 @@ def _filters(filters: dict[str, Any] | None) -> dict[str, Any] | None:
     return filters
 
 
+def _names(names: Any) -> Any:
+    return [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else names
+
+
+Names = Annotated[list[str], BeforeValidator(_names, json_schema_input_type=list[str] | str)]
 Query = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 
 
@@ -36,6 +41,7 @@ class Add(Arguments):
     metadata: dict[str, Any] | None = Field(None, description="Additional metadata (author, title, tags)")
     force_ocr: bool = Field(False, description="Force OCR even if text extraction available")
     in_background: bool = Field(True, alias="async", description="Process asynchronously and return task ID")
+    contexts: Names | None = Field(None, description="Contexts the document goes into, as a list or by commas")
 
 
 class Search(Arguments):
@@ -45,6 +51,7 @@ class Search(Arguments):
     filters: Annotated[dict[str, Any] | None, AfterValidator(_filters)] = Field(
         None, description="Metadata filters (format, date_range)"
     )
+    context: str | None = Field(None, description="Only documents of this context; all by default")
 
 
 class Remove(Arguments):
@@ -59,6 +66,7 @@ class Show(Arguments):
         "date_added", description="Sort field (date_added, filename, size)"
     )
     sort_order: Literal["asc", "desc"] = Field("desc", description="Sort order (asc, desc)")
+    context: str | None = Field(None, description="Only documents of this context; all by default")
 
 
 class Clear(Arguments):
@@ -71,6 +79,32 @@ class Clear(Arguments):
 
 class TaskStatusArguments(Arguments):
     task_id: Annotated[str, AfterValidator(_uuid)] = Field(description="Task ID returned from async operation")
+
+
+class Get(Arguments):
+    document_id: str | None = Field(None, min_length=1, description="Document to read; this or chunk_id")
+    chunk_id: str | None = Field(None, min_length=1, description="Passage to read, as knowledge-search names it")
+    neighbours: int = Field(1, ge=0, le=10, description="With chunk_id: passages before and after it")
+    start_page: int = Field(1, ge=1, description="With document_id: first page, slide or sheet")
+    end_page: int | None = Field(None, ge=1, description="Last page; to the end by default")
+    offset: int = Field(0, ge=0, description="Characters of the text to skip, to go on after a long answer")
+    max_characters: int = Field(20_000, ge=100, le=200_000, description="Most characters to return at once")
+
+
+class ContextCreate(Arguments):
+    name: str = Field(description="1 to 64 letters, digits, _ or -")
+    description: str = Field("", max_length=1_000, description="What the context is for")
+
+
+class ContextShow(Arguments):
+    name: str = Field(description="Name of the context")
+    limit: int = Field(100, ge=1, le=1000, description="Max documents to return")
+    offset: int = Field(0, ge=0, description="Pagination offset")
+
+
+class ContextDelete(Arguments):
+    name: str = Field(description="Name of the context")
+    confirm: bool = Field(False, description="Needed when documents are in no other context")
 
 
 class Success(Result):
@@ -213,3 +247,68 @@ class TaskState(Success):
     elapsed_time_seconds: float | None = None
     estimated_remaining_seconds: float | None = None
     total_time_seconds: float | None = None
+
+
+class DocumentText(Success):
+    document_id: str
+    filename: str
+    format: str
+    page_count: int | None
+    start_page: int | None
+    end_page: int | None
+    text: str
+    offset: int
+    total_characters: int
+    next_offset: int | None
+    metadata: dict[str, Any]
+
+
+class PassageText(Success):
+    document_id: str
+    filename: str
+    chunk_id: str
+    position: int
+    chunk_count: int
+    page_num: int | None
+    text: str
+    metadata: dict[str, Any]
+
+
+class ContextFacts(Result):
+    name: str
+    description: str
+    document_count: int
+    date_created: str | None
+
+
+class ContextCreated(Success):
+    context: ContextFacts
+    message: str
+
+
+class ContextList(Success):
+    contexts: list[ContextFacts]
+    total_count: int
+
+
+class ContextShown(Success):
+    context: ContextFacts
+    documents: list[ListedDocument]
+    total_count: int
+    limit: int
+    offset: int
+
+
+class ContextDeleted(Success):
+    name: str
+    documents_unlinked: int
+    documents_moved_to_default: int
+    message: str
+
+
+class ConfirmContextDeletion(Result):
+    success: Literal[False] = False
+    error: Literal["confirmation_required"] = "confirmation_required"
+    message: str
+    name: str
+    documents_only_here: int
