@@ -30,6 +30,7 @@ def test_the_toolkit_offers_what_a_toolset_needs() -> None:
         "ResourceContents",
         "ResourceTemplate",
         "Result",
+        "TaskView",
         "Text",
         "Tool",
         "Toolset",

@@ -90,6 +90,7 @@ def build_toolset(label: str, settings: Settings) -> Toolset:
                 resume=store,
                 read_only=settings.read_only,
                 top_k=(settings.search.default_top_k, settings.search.max_top_k),
+                folders=knowledge_folders(settings),
             )
         case "docs":
             toolset = factory(*_docs_parts(settings), read_only=settings.read_only, **_docs_options(settings))
@@ -140,6 +141,17 @@ def open_knowledge(settings: Settings) -> "KnowledgeBase":
     base = KnowledgeBase(options, lambda: build_embedder(settings))
     base.open()
     return base
+
+
+def knowledge_folders(settings: Settings) -> list[Path]:
+    """The folders whose files the knowledge base follows; agents may read nothing that it could not."""
+    roots = [root.resolve() for root in settings.storage.allowed_roots]
+    for folder in settings.storage.watch:
+        if not folder.is_dir():
+            raise InvalidSetting(f"storage.watch: {folder} is no folder.")
+        if roots and not any(folder.resolve().is_relative_to(root) for root in roots):
+            raise InvalidSetting(f"storage.watch: {folder} is not in any of storage.allowed_roots.")
+    return settings.storage.watch
 
 
 def _knowledge_index(settings: Settings) -> Path:

@@ -104,7 +104,9 @@ class OcrSettings(Section):
     enabled: bool = Field(True, description="Recognise text in pictures and scans")
     language: str = Field("eng", description="What scans are written in, as tesseract calls it")
     data_path: Path | None = Field(None, description="Folder with language data of tesseract; English comes along")
-    images: bool = Field(False, description="Recognise text in large pictures inside documents too")
+    images: Literal["none", "pdf", "all"] = Field(
+        "pdf", description="Recognise text in pictures on pages that have text: of PDF, of Word and PowerPoint too"
+    )
     force_ocr: bool = Field(False, description="Read every page as a picture")
     confidence_threshold: float = Field(0.0, ge=0, le=1, description="Recognised text below this is left out")
 

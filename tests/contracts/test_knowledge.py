@@ -3,22 +3,37 @@
 import json
 import time
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
+import mcp_types as wire
 import pytest
 
 from bedstone.app import build_toolset
+from bedstone.errors import BedstoneError
 from bedstone.settings import Settings
 from bedstone.toolkit import Progress
 from bedstone.toolsets.knowledge.toolset import KnowledgeToolset
 from contracts.requirements import proves
 from ingest.test_reader import docx, pdf, picture
-from support.doors import DOORS, HANDSHAKE, Door, payload, stdio_client
+from support.doors import (
+    DOORS,
+    HANDSHAKE,
+    MODERN,
+    NETWORK_CLIENTS,
+    ClientDoor,
+    Door,
+    payload,
+    serving,
+    stdio_client,
+)
 from support.processes import bedstone, listening
 
 SUPPORTED = ["pdf", "docx", "pptx", "xlsx", "html", "jpg", "png", "svg"]
+TASKS = "io.modelcontextprotocol/tasks"
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
 
@@ -34,8 +49,14 @@ async def toolset(tmp_path: Path) -> AsyncIterator[KnowledgeToolset]:
         yield toolset
 
 
-@pytest.fixture(params=["memory-2026", "http-handshake", "websocket-2026", "plain"])
-async def door(request: pytest.FixtureRequest, toolset: KnowledgeToolset) -> AsyncIterator[Door]:
+@pytest.fixture(params=["stdio", "http-handshake", "websocket-2026", "plain"])
+async def door(request: pytest.FixtureRequest, toolset: KnowledgeToolset, tmp_path: Path) -> AsyncIterator[Door]:
+    if request.param == "stdio":
+        config = tmp_path / "bedstone.toml"
+        config.write_text(f'data_dir = "{tmp_path}/data"\n[processing]\nmax_file_size_mb = 1\n')
+        async with stdio_client(MODERN, "serve", "--toolsets", "knowledge", "--config", str(config)) as client:
+            yield ClientDoor(client)
+        return
     async with DOORS[request.param]([toolset]) as door:
         yield door
 
@@ -366,6 +387,11 @@ async def test_a_running_task_is_watched_and_cancelled(tmp_path: Path) -> None:
         ("remove", {}, "missing_required_parameter", "document_id"),
         ("show", {"limit": 1001}, "invalid_parameter", "limit"),
         ("show", {"sort_by": "colour"}, "invalid_parameter", "sort_by"),
+        ("get", {}, "missing_required_parameter", "document_id"),
+        ("get", {"document_id": "a", "chunk_id": "b"}, "invalid_parameter", "chunk_id"),
+        ("get", {"chunk_id": NOBODY}, "invalid_parameter", "chunk_id"),
+        ("context-create", {"name": "a b"}, "invalid_parameter", "name"),
+        ("context-delete", {"name": "default"}, "invalid_parameter", "name"),
         ("task-status", {}, "missing_required_parameter", "task_id"),
         ("task-status", {"task_id": "no-uuid"}, "invalid_parameter", "task_id"),
     ],
@@ -375,6 +401,184 @@ async def test_wrong_arguments_are_named(
 ) -> None:
     answer = await call(door, tool, **arguments)
     assert (answer["error"], answer["parameter"]) == (error, parameter)
+
+
+@proves("knowledge.get")
+async def test_a_document_is_read_by_pages_and_a_passage_with_its_neighbours(door: Door, tmp_path: Path) -> None:
+    path = write(tmp_path, "w.pdf", pdf(*[f"Part {number}: About the number {number}." for number in range(1, 6)]))
+    added = await call(door, "add", **{"file_path": path, "async": False, "metadata": {"author": "Ada"}})
+    whole = await call(door, "get", document_id=added["document_id"])
+    assert (whole["page_count"], whole["start_page"], whole["end_page"]) == (5, 1, 5)
+    assert (whole["filename"], whole["format"], whole["metadata"]["author"]) == ("w.pdf", "pdf", "Ada")
+    assert whole["next_offset"] is None
+    assert whole["total_characters"] == len(whole["text"])
+    some = await call(door, "get", document_id=added["document_id"], start_page=2, end_page=3)
+    assert "number 2" in some["text"]
+    assert "number 3" in some["text"]
+    assert "number 4" not in some["text"]
+    first = await call(door, "get", document_id=added["document_id"], max_characters=100)
+    rest = await call(door, "get", document_id=added["document_id"], offset=first["next_offset"])
+    assert first["text"] + rest["text"] == whole["text"]
+    beyond = await call(door, "get", document_id=added["document_id"], start_page=9)
+    assert (beyond["error"], beyond["parameter"]) == ("invalid_parameter", "start_page")
+    (hit,) = (await call(door, "search", query="number 3", top_k=1))["results"]
+    passage = await call(door, "get", chunk_id=hit["chunk_id"], neighbours=0)
+    assert (passage["text"], passage["document_id"]) == (hit["chunk_text"], added["document_id"])
+    unknown = await call(door, "get", document_id=NOBODY)
+    assert (unknown["error"], unknown["document_id"]) == ("document_not_found", NOBODY)
+
+
+@proves("knowledge.contexts")
+async def test_contexts_collect_documents(door: Door, tmp_path: Path) -> None:
+    made = await call(door, "context-create", name="sea", description="ships and tides")
+    assert made["context"]["document_count"] == 0
+    await call(door, "context-create", name="news")
+    path = write(tmp_path, "a.txt", "tide tables")
+    await call(door, "add", **{"file_path": path, "async": False, "contexts": "sea, news"})
+    await call(door, "add", **{"file_path": write(tmp_path, "b.txt", "tide of news"), "async": False})
+    listed = await call(door, "context-list")
+    counts = [(item["name"], item["document_count"]) for item in listed["contexts"]]
+    assert counts == [("default", 1), ("news", 1), ("sea", 1)]
+    found = await call(door, "search", query="tide", context="sea")
+    assert [(hit["filename"], hit["metadata"]["context"]) for hit in found["results"]] == [("a.txt", "news, sea")]
+    assert (await call(door, "search", query="tide"))["total_results"] == 2
+    assert [row["filename"] for row in (await call(door, "show", context="sea"))["documents"]] == ["a.txt"]
+    assert (await call(door, "context-show", name="sea"))["documents"][0]["filename"] == "a.txt"
+    assert (await call(door, "context-delete", name="news"))["documents_moved_to_default"] == 0
+    question = await call(door, "context-delete", name="sea")
+    assert (question["error"], question["documents_only_here"]) == ("confirmation_required", 1)
+    gone = await call(door, "context-delete", name="sea", confirm=True)
+    assert (gone["documents_unlinked"], gone["documents_moved_to_default"]) == (1, 1)
+    assert (await call(door, "search", query="tide", context="default"))["total_results"] == 2
+    wrong: dict[str, dict[str, Any]] = {
+        "search": {"query": "tide", "context": "sea"},
+        "show": {"context": "sea"},
+        "context-show": {"name": "sea"},
+        "add": {"file_path": path, "contexts": ["sea"]},
+    }
+    for tool, arguments in wrong.items():
+        refused = await call(door, tool, **arguments)
+        assert (refused["error"], refused["context"]) == ("context_not_found", "sea"), tool
+
+
+@proves("knowledge.show")
+async def test_what_failed_is_listed(door: Door, tmp_path: Path) -> None:
+    await call(door, "add", **{"file_path": write(tmp_path, "broken.pdf", b"%PDF-1.4"), "async": False})
+    (row,) = (await call(door, "show"))["documents"]
+    assert (row["filename"], row["processing_status"], row["chunk_count"]) == ("broken.pdf", "failed", 0)
+
+
+@proves("knowledge.progress")
+@pytest.mark.parametrize("name", ["http-handshake", "websocket-handshake", "http-2026", "stdio"])
+async def test_progress_reaches_the_caller_and_those_who_wait_in_the_background(
+    name: str, toolset: KnowledgeToolset, tmp_path: Path
+) -> None:
+    heard: list[tuple[float, str | None]] = []
+    later: list[dict[str, Any]] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, message))
+
+    async def overhear(message: Any) -> None:
+        if isinstance(message, wire.ProgressNotification) and isinstance(message.params.progress_token, str):
+            later.append(message.params.model_dump(by_alias=True))  # the client's own tokens are numbers
+
+    async with AsyncExitStack() as stack:
+        if name == "stdio":
+            arguments = ("serve", "--toolsets", "knowledge", "--data-dir", str(tmp_path / "data"))
+            client = await stack.enter_async_context(stdio_client(HANDSHAKE, *arguments, message_handler=overhear))
+        else:
+            base = await stack.enter_async_context(serving([toolset]))
+            client = await stack.enter_async_context(NETWORK_CLIENTS[name](base, message_handler=overhear))
+        path = write(tmp_path, "a.pdf", pdf(*[f"Page {number}: words." for number in range(1, 9)]))
+        arguments_ = {"file_path": path, "async": False}
+        assert not (await client.call_tool("knowledge-add", arguments_, progress_callback=note)).is_error
+        assert [share for share, _ in heard] == sorted(share for share, _ in heard)
+        assert heard[-1] == (1.0, "Completed")
+        heard.clear()
+        path = write(tmp_path, "b.pdf", pdf(*[f"Leaf {number}: words." for number in range(1, 9)]))
+        queued = payload(await client.call_tool("knowledge-add", {"file_path": path}, progress_callback=note))
+        await finished(ClientDoor(client), queued["task_id"])
+        assert heard == [(0.0, "Queued")]
+        if name == "http-2026":  # an era without standing channels
+            assert later == []
+            return
+        with anyio.fail_after(10):
+            while not later or later[-1]["message"] != "Completed":  # noqa: ASYNC110
+                await anyio.sleep(0.05)
+        assert {item["progressToken"] for item in later} == {queued["task_id"]}
+        assert [item["progress"] for item in later] == sorted(item["progress"] for item in later)
+
+
+@proves("knowledge.cancel")
+async def test_hanging_up_on_a_call_cancels_its_work(toolset: KnowledgeToolset, tmp_path: Path) -> None:
+    path = write(tmp_path, "long.pdf", pdf(*["Whales: They sing at night."] * 40))
+    async with DOORS["websocket-handshake"]([toolset]) as door:
+        with anyio.move_on_after(1.0):
+            await door.call("knowledge-add", {"file_path": path, "async": False, "force_ocr": True})
+        with anyio.fail_after(20):
+            while (await call(door, "show"))["documents"]:  # noqa: ASYNC110
+                await anyio.sleep(0.05)
+    assert list((tmp_path / "data" / "documents").iterdir()) == []
+
+
+@proves("knowledge.tasks-extension")
+async def test_a_client_that_knows_tasks_is_given_one(toolset: KnowledgeToolset, tmp_path: Path) -> None:
+    capabilities: dict[str, Any] = {"extensions": {TASKS: {}}}
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+    }
+    async with serving([toolset]) as base, httpx2.AsyncClient() as http:
+
+        async def send(method: str, name: str | None, params: dict[str, Any], **more: Any) -> Any:
+            headers = {
+                "MCP-Protocol-Version": "2026-07-28",
+                "Mcp-Method": method,
+                "Accept": "application/json, text/event-stream",
+                **({"Mcp-Name": name} if name else {}),
+            }
+            message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta | more}}
+            response = await http.post(f"{base}/mcp", json=message, headers=headers)
+            return response.json()
+
+        async def ended(task_id: str) -> Any:
+            with anyio.fail_after(30):
+                while True:
+                    view = (await send("tasks/get", task_id, {"taskId": task_id}))["result"]
+                    if view["status"] != "working":
+                        return view
+                    await anyio.sleep(0.05)
+
+        discovered = (await send("server/discover", None, {}))["result"]
+        assert discovered["capabilities"]["extensions"] == {TASKS: {}}
+        path = write(tmp_path, "a.txt", "tide tables")
+        add = {"name": "knowledge-add", "arguments": {"file_path": path}}
+        begun = (await send("tools/call", "knowledge-add", add))["result"]
+        assert (begun["resultType"], begun["status"]) == ("task", "working")
+        assert set(begun) >= {"taskId", "createdAt", "lastUpdatedAt", "ttlMs", "pollIntervalMs"}
+        done = await ended(begun["taskId"])
+        assert (done["status"], done["resultType"]) == ("completed", "complete")
+        assert done["result"]["structuredContent"]["filename"] == "a.txt"
+        same = await send("tools/call", "knowledge-task-status", {
+            "name": "knowledge-task-status", "arguments": {"task_id": begun["taskId"]}
+        })  # fmt: skip
+        assert same["result"]["structuredContent"]["status"] == "completed"
+        broken = {"name": "knowledge-add", "arguments": {"file_path": write(tmp_path, "b.pdf", b"%PDF-1.4")}}
+        failed = await ended((await send("tools/call", "knowledge-add", broken))["result"]["taskId"])
+        assert (failed["status"], failed["result"]["isError"]) == ("completed", True)
+        absent = {"name": "knowledge-add", "arguments": {"file_path": str(tmp_path / "none.txt")}}
+        assert (await send("tools/call", "knowledge-add", absent))["result"]["isError"] is True
+        assert (await send("tasks/cancel", begun["taskId"], {"taskId": begun["taskId"]}))["result"].keys() <= {
+            "resultType", "_meta",
+        }  # fmt: skip
+        assert (await send("tasks/get", NOBODY, {"taskId": NOBODY}))["error"]["code"] == -32602
+        assert (await send("tasks/get", "other", {"taskId": begun["taskId"]}))["error"]["code"] == -32020
+        without: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {}}
+        assert (await send("tasks/get", NOBODY, {"taskId": NOBODY}, **without))["error"]["code"] == -32021
+        plain = await send("tools/call", "knowledge-add", add, **without)
+        assert plain["result"]["structuredContent"]["message"] == "Document queued for processing"
 
 
 @proves("knowledge.errors")
@@ -436,12 +640,59 @@ def test_the_command_line_adds_searches_and_removes(tmp_path: Path) -> None:
     assert "none.pdf: File not found" in again.stdout
     found = bedstone("knowledge", "search", "singing whales", *data)
     assert "whales.pdf, page 1" in found.stdout
-    listed = json.loads(bedstone("knowledge", "list", *data).stdout)
+    assert "whales.pdf" in bedstone("knowledge", "list", *data).stdout
+    listed = json.loads(bedstone("knowledge", "list", "--json", *data).stdout)
     assert listed["total_count"] == 2
+    whales = next(row["id"] for row in listed["documents"] if row["filename"] == "whales.pdf")
+    assert "They sing at night." in bedstone("knowledge", "show", whales, "--pages", "1", *data).stdout
+    assert "has pages 1 to 1" in bedstone("knowledge", "show", whales, "--pages", "7", *data).stderr
+    assert bedstone("knowledge", "export", tmp_path / "all.zip", *data).stdout.startswith("2 documents written")
+    other = ("--data-dir", tmp_path / "other")
+    assert bedstone("knowledge", "import", tmp_path / "all.zip", *other).stdout.startswith("2 documents added")
+    assert "whales.pdf, page 1" in bedstone("knowledge", "search", "whales", *other).stdout
     removed = bedstone("knowledge", "remove", listed["documents"][0]["id"], "--yes", *data)
     assert json.loads(removed.stdout)["success"]
     assert json.loads(bedstone("knowledge", "clear", "--yes", *data).stdout)["documents_removed"] == 1
     assert json.loads(bedstone("knowledge", "status", *data).stdout)["health"]["status"] == "healthy"
+
+
+def test_the_command_line_keeps_a_folder_in_step(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    data = ("--data-dir", tmp_path / "data")
+    assert json.loads(bedstone("knowledge", "context", "create", "sea", *data).stdout)["success"]
+    write(tmp_path / "files", "a.txt", "tulips")
+    watch = ("knowledge", "watch", tmp_path / "files", "--once", "--context", "sea", *data)
+    assert bedstone(*watch).stdout.split() == ["added", "a.txt"]
+    assert "tulips" in bedstone("knowledge", "search", "tulips", "--context", "sea", *data).stdout
+    (tmp_path / "files" / "a.txt").unlink()
+    assert bedstone(*watch).stdout.split() == ["removed", "a.txt"]
+    refused = bedstone("knowledge", "watch", tmp_path / "files", "--once", "--context", "none", *data)
+    assert (refused.returncode, "Context 'none' not found" in refused.stderr) == (1, True)
+
+
+async def test_a_server_keeps_folders_in_step(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    write(tmp_path / "files", "a.txt", "tulips")
+    toolset = build_toolset("knowledge", settings_for(tmp_path, storage={"watch": [tmp_path / "files"]}))
+    async with toolset.opened(), DOORS["plain"]([toolset]) as door:
+
+        async def names(*wanted: str) -> None:
+            with anyio.fail_after(20):
+                while True:
+                    rows = (await call(door, "show"))["documents"]
+                    if sorted(row["filename"] for row in rows) == list(wanted):
+                        return
+                    await anyio.sleep(0.1)
+
+        await names("a.txt")
+        write(tmp_path / "files", "b.txt", "roses")
+        await names("a.txt", "b.txt")
+        (tmp_path / "files" / "a.txt").unlink()
+        await names("b.txt")
+    for watch, roots, message in (("none", [], "no folder"), ("files", [tmp_path / "data"], "allowed_roots")):
+        storage = {"watch": [tmp_path / watch], "allowed_roots": roots}
+        with pytest.raises(BedstoneError, match=message):
+            build_toolset("knowledge", settings_for(tmp_path, storage=storage))
 
 
 def test_cancelling_a_task_by_message(tmp_path: Path) -> None:

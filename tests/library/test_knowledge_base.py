@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from bedstone.errors import BedstoneError
+from bedstone.library.knowledge.archive import export_base, import_base
 from bedstone.library.knowledge.base import KnowledgeBase, KnowledgeOptions
+from bedstone.library.knowledge.folders import FolderKeeper, FolderReport
 from bedstone.search.embedder import Embedder
 from bedstone.search.embedders.hashing import HashingEmbedder
 from bedstone.search.embedders.minilm import MiniLm
@@ -223,3 +225,131 @@ def test_a_killed_process_loses_nothing_it_acknowledged(opened: Opened, tmp_path
     assert base.store.unembedded() == []
     known = {document.id for document in documents}
     assert {path.name for path in (tmp_path / "documents").iterdir()} == known
+
+
+def test_contexts_hold_documents_that_are_kept_once(opened: Opened, tmp_path: Path) -> None:
+    base = opened()
+    for name in ("sea", "news"):
+        base.contexts.create(name, f"about {name}")
+    first = base.admit(write(tmp_path, "a.txt", "tide tables of the bay"), {}, contexts=["sea"])
+    base.tasks.wait(base.add(first).id)
+    again = base.tasks.wait(base.add(base.admit(tmp_path / "a.txt", {}, contexts=["news"])).id)
+    assert again.details["result"]["duplicate"] is True
+    add(base, write(tmp_path, "b.txt", "tide of news"))
+    assert [(item.name, item.documents) for item in base.contexts.all()] == [("default", 1), ("news", 1), ("sea", 1)]
+
+    def found(context: str | None) -> set[str]:
+        return {hit.document.metadata["filename"] for hit in base.search("tide", top_k=9, context=context)}
+
+    assert found("sea") == found("news") == {"a.txt"}
+    assert found("default") == {"b.txt"}
+    assert found(None) == {"a.txt", "b.txt"}
+    assert base.contexts.delete("sea") == 1
+    assert found("default") == {"b.txt"}
+    assert base.contexts.delete("news") == 1
+    assert found("default") == {"a.txt", "b.txt"}
+    for name, message in (("sea", "not found"), ("default", "cannot be deleted")):
+        with pytest.raises(BedstoneError, match=message):
+            base.contexts.delete(name)
+    with pytest.raises(BedstoneError, match="not found"):
+        base.admit(tmp_path / "a.txt", {}, contexts=["sea"])
+    for name in ("", "a b", "x" * 65, "default", "ä"):
+        with pytest.raises(BedstoneError):
+            base.contexts.create(name)
+
+
+def test_a_folder_is_kept_in_step(opened: Opened, tmp_path: Path) -> None:
+    base = opened()
+    folder = tmp_path / "folder"
+    (folder / "deep").mkdir(parents=True)
+    keeper = FolderKeeper(base, folder)
+    for name, text in {"a.txt": "tulips", "deep/b.md": "roses", "c.txt": "tulips", ".d.txt": "x", "e.xyz": "x"}.items():
+        write(folder, name, text)
+    write(folder, "broken.pdf", b"%PDF-1.4")
+
+    def names() -> list[str]:
+        return sorted(document.metadata["filename"] for document in base.documents())
+
+    def told(report: FolderReport) -> dict[str, list[str]]:
+        return {what: [Path(name).name for name in found] for what, found in vars(report).items() if found}
+
+    assert told(keeper.update()) == {"added": ["a.txt", "c.txt", "b.md"], "failed": ["broken.pdf"]}
+    assert names() == ["a.txt", "b.md"]  # the same content is kept once
+    assert not keeper.update()
+    (folder / "a.txt").unlink()
+    write(folder, "deep/b.md", "roses and lilies")
+    assert told(keeper.update()) == {"changed": ["b.md"], "removed": ["a.txt"]}
+    assert names() == ["a.txt", "b.md"]  # c.txt still stands for the first
+    assert base.search("lilies", top_k=1)
+    (folder / "deep" / "b.md").rename(folder / "moved.md")
+    (folder / "c.txt").unlink()
+    again = FolderKeeper(base, folder)  # what is known survives a restart
+    assert told(again.update()) == {"moved": ["moved.md"], "removed": ["c.txt"]}
+    assert names() == ["moved.md"]
+    manual = add(base, write(tmp_path, "mine.txt", "asters"))
+    write(folder, "also.txt", "asters")
+    assert told(again.update()) == {"added": ["also.txt"]}
+    (folder / "also.txt").unlink()
+    again.update()
+    assert base.document(manual.details["result"]["document_id"])  # what somebody added stays
+
+
+def test_a_whole_base_travels_in_one_file(opened: Opened, tmp_path: Path) -> None:
+    base = opened(HashingEmbedder)
+    base.contexts.create("sea", "ships")
+    task = base.add(base.admit(write(tmp_path, "a.txt", "tide tables"), {"author": "Ada"}, contexts=["sea"]))
+    base.tasks.wait(task.id)
+    add(base, write(tmp_path, "harbour.png", picture("Lighthouse")))
+    assert export_base(base, tmp_path / "all.zip") == 2
+    other = opened(HashingEmbedder, documents_path=tmp_path / "documents2", index_path=tmp_path / "index2")
+    for task in import_base(other, tmp_path / "all.zip"):
+        assert other.tasks.wait(task.id).status == "completed"
+    assert {item.id for item in other.documents()} == {item.id for item in base.documents()}
+    assert other.store.counts() == base.store.counts()
+    assert [hit.document.metadata["filename"] for hit in other.search("tide", top_k=5, context="sea")] == ["a.txt"]
+    assert other.pages(base.search("lighthouse", top_k=1)[0].document.id)[0].markdown.startswith("Lighthouse")
+    assert list(import_base(other, tmp_path / "all.zip")) == []
+    write(tmp_path, "wrong.zip", "no archive")
+    with pytest.raises(BedstoneError, match="not an export"):
+        list(import_base(other, tmp_path / "wrong.zip"))
+
+
+def test_several_processes_share_one_base(opened: Opened, tmp_path: Path) -> None:
+    """A second process searches what the first indexes, adds through it, and takes over when it ends."""
+    first = opened(HashingEmbedder)
+    add(first, write(tmp_path, "a.txt", "tulips"))
+    script = SHARING.format(root=tmp_path)
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
+    assert process.stdout
+    assert process.stdin
+    assert process.stdout.readline() == "False ['a.txt']\n"
+    write(tmp_path, "b.txt", "roses")
+    print("b.txt", file=process.stdin, flush=True)
+    assert process.stdout.readline() == "completed\n"
+    assert first.search("roses", top_k=1)[0].document.metadata["filename"] == "b.txt"
+    first.close()
+    write(tmp_path, "c.txt", "asters")
+    print("c.txt", file=process.stdin, flush=True)
+    assert process.stdout.readline() == "completed\n"
+    process.stdin.close()
+    assert process.stdout.read() == "True ['a.txt', 'b.txt', 'c.txt']\n"
+    assert process.wait(20) == 0
+    process.stdout.close()
+
+
+SHARING = """
+import sys
+from pathlib import Path
+from bedstone.library.knowledge.base import *
+from bedstone.search.embedders.hashing import HashingEmbedder
+root = Path("{root}")
+base = KnowledgeBase(KnowledgeOptions(root / "documents", root / "index"), HashingEmbedder)
+base.open()
+print(base.tasks.is_owner, [hit.document.metadata["filename"] for hit in base.search("tulips", top_k=5)], flush=True)
+for line in sys.stdin:
+    task = base.add(base.admit(root / line.strip(), {{}}))
+    print(base.tasks.wait(task.id).status, flush=True)
+hits = [base.search(query, top_k=1)[0] for query in ("tulips", "roses", "asters")]
+print(base.tasks.is_owner, [hit.document.metadata["filename"] for hit in hits])
+base.close()
+"""

@@ -148,7 +148,7 @@ def _memory(mode: str) -> Opener:
     return open_door
 
 
-def _network(client_for: Callable[[str], Client]) -> Opener:
+def _network(client_for: Callable[..., Client]) -> Opener:
     @asynccontextmanager
     async def open_door(toolsets: Sequence[Toolset]) -> AsyncIterator[Door]:
         async with serving(toolsets) as base, client_for(base) as client:
@@ -166,21 +166,25 @@ def _plain(*, bare: bool) -> Opener:
     return open_door
 
 
-def stdio_client(mode: str, *arguments: str) -> Client:
+def stdio_client(mode: str, *arguments: str, **options: Any) -> Client:
     """The real command in a process of its own."""
-    return Client(
-        StdioServerParameters(command=str(BEDSTONE), args=list(arguments), env=clean_environment()), mode=mode
-    )
+    parameters = StdioServerParameters(command=str(BEDSTONE), args=list(arguments), env=clean_environment())
+    return Client(parameters, mode=mode, **options)
 
 
+def _websocket(base: str) -> Any:
+    return websocket_client(f"{base}/mcp".replace("http", "ws"))
+
+
+NETWORK_CLIENTS: dict[str, Callable[..., Client]] = {
+    "http-2026": lambda base, **options: Client(f"{base}/mcp", mode=MODERN, **options),
+    "http-handshake": lambda base, **options: Client(f"{base}/mcp", mode=HANDSHAKE, **options),
+    "sse": lambda base, **options: Client(sse_client(f"{base}/sse"), mode=HANDSHAKE, **options),
+    "websocket-2026": lambda base, **options: Client(_websocket(base), mode=MODERN, **options),
+    "websocket-handshake": lambda base, **options: Client(_websocket(base), mode=HANDSHAKE, **options),
+}
 NETWORK_DOORS: dict[str, Opener] = {
-    "http-2026": _network(lambda base: Client(f"{base}/mcp", mode=MODERN)),
-    "http-handshake": _network(lambda base: Client(f"{base}/mcp", mode=HANDSHAKE)),
-    "sse": _network(lambda base: Client(sse_client(f"{base}/sse"), mode=HANDSHAKE)),
-    "websocket-2026": _network(lambda base: Client(websocket_client(f"{base}/mcp".replace("http", "ws")), mode=MODERN)),
-    "websocket-handshake": _network(
-        lambda base: Client(websocket_client(f"{base}/mcp".replace("http", "ws")), mode=HANDSHAKE)
-    ),
+    **{name: _network(client_for) for name, client_for in NETWORK_CLIENTS.items()},
     "plain": _plain(bare=False),
     "bare": _plain(bare=True),
 }

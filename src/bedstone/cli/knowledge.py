@@ -3,23 +3,27 @@
 import glob
 import json
 import sys
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bedstone.cli.options import configuration, settings_options
-from bedstone.cli.tools import call_and_print
+from bedstone.cli.tools import answer_of, call_and_print
 from bedstone.errors import BedstoneError, InvalidInput
 
 if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+
     from bedstone.library.knowledge.base import KnowledgeBase
     from bedstone.store.engine import TaskRecord
 
 KNOWLEDGE_FLAGS = {"--data-dir": "data_dir"}
+POLL_SECONDS = 0.05
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 
 
@@ -31,50 +35,153 @@ def knowledge() -> None:
 @knowledge.command
 @click.argument("paths", nargs=-1, required=True, metavar="PATH|FOLDER|GLOB...")
 @click.option("--force-ocr", is_flag=True, help="Read pages as pictures, also where they have text.")
+@click.option("--context", "contexts", multiple=True, help="Context the documents go into; may be given again.")
+@AS_JSON
 @settings_options(KNOWLEDGE_FLAGS)
-def add(paths: tuple[str, ...], force_ocr: bool, **options: Any) -> None:
+def add(paths: tuple[str, ...], force_ocr: bool, contexts: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Add files, whole folders, or what a pattern matches."""
     files = list(_files(paths))
     if not files:
         raise InvalidInput("No files of a known kind were found.")
-    failed = 0
+    rows: list[dict[str, Any]] = []
     with _opened(options) as base:
+        tasks: dict[Path, TaskRecord] = {}
+        base.contexts.check(contexts)
         for path in files:
             try:
-                task = base.add(base.admit(path, {}, force_ocr=force_ocr))
-                ended = _watched(base, task, path.name)
-                told = ended.details.get("message") or _added(ended)
-                failed += ended.status != "completed"
+                tasks[path] = base.add(base.admit(path, {}, force_ocr=force_ocr, contexts=contexts))
             except BedstoneError as error:
-                told = error.message
-                failed += 1
-            click.echo(f"{path.name}: {told}")
-    sys.exit(1 if failed else 0)
+                rows.append({"file": str(path), "status": "failed", "message": error.message})
+        with _bar() as bar:
+            line = bar.add_task("Reading", total=len(tasks))
+            for path, task in tasks.items():
+                ended = _watched(base, task, lambda said: bar.update(line, description=said))
+                bar.advance(line)
+                rows.append({"file": str(path), "status": ended.status, **_told(ended)})
+    if as_json:
+        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+    else:
+        for row in rows:
+            click.echo(f"{row['file']}: {row['message'] if row['status'] != 'completed' else _added(row)}")
+    sys.exit(0 if all(row["status"] == "completed" for row in rows) else 1)
+
+
+@knowledge.command
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--once", is_flag=True, help="Look once, and end.")
+@click.option("--context", "contexts", multiple=True, help="Context the documents go into; may be given again.")
+@settings_options(KNOWLEDGE_FLAGS)
+def watch(folder: Path, once: bool, contexts: tuple[str, ...], **options: Any) -> None:
+    """Keep a folder in step: added, changed, moved and removed files.
+
+    A server does the same with the setting storage.watch.
+    """
+    from bedstone.library.knowledge.folders import FolderKeeper, FolderReport
+
+    def tell(report: FolderReport) -> None:
+        for what, names in vars(report).items():
+            for name in names:
+                why = f": {report.failed[name]}" if what == "failed" else ""
+                click.echo(f"{what:8} {Path(name).relative_to(folder.resolve())}{why}")
+
+    with _opened(options) as base:
+        keeper = FolderKeeper(base, folder, base.contexts.check(contexts) if contexts else ())
+        if not keeper.ownership.acquire():
+            raise InvalidInput(f"Another process keeps {folder} in step already.")
+        if once:
+            with _bar() as bar:
+                line = bar.add_task("Reading", total=None)
+                report = keeper.update(
+                    lambda name, number, of: bar.update(line, description=Path(name).name, completed=number, total=of)
+                )
+            tell(report)
+            sys.exit(1 if report.failed else 0)
+        click.echo(f"Watching {folder}; Ctrl-C ends.", err=True)
+        stop = threading.Event()
+        with suppress(KeyboardInterrupt):
+            keeper.run(stop, tell)
 
 
 @knowledge.command
 @click.argument("query")
 @click.option("--top-k", type=click.IntRange(1, 50), default=5, show_default=True, help="Results.")
 @click.option("--format", "formats", multiple=True, help="Only files of this format.")
+@click.option("--context", help="Only documents of this context.")
 @AS_JSON
 @settings_options(KNOWLEDGE_FLAGS)
-def search(query: str, top_k: int, formats: tuple[str, ...], as_json: bool, **options: Any) -> None:
+def search(
+    query: str, top_k: int, formats: tuple[str, ...], context: str | None, as_json: bool, **options: Any
+) -> None:
     """Search what was added."""
     if as_json:
-        filters = {"filters": {"format": list(formats)}} if formats else {}
-        call_and_print("knowledge-search", {"query": query, "top_k": top_k, **filters}, _asked(options))
+        chosen = {"filters": {"format": list(formats)} if formats else None, "context": context}
+        given = {name: value for name, value in chosen.items() if value is not None}
+        call_and_print("knowledge-search", {"query": query, "top_k": top_k, **given}, _asked(options))
     with _opened(options) as base:
-        for hit in base.search(query, top_k=top_k, filters={"format": list(formats)} if formats else None):
+        filters = {"format": list(formats)} if formats else None
+        hits = base.search(query, top_k=top_k, filters=filters, context=context)
+        for hit in hits:
             page = f", page {hit.stored.chunk.page}" if hit.stored.chunk.page else ""
             click.secho(f"{hit.score:.2f}  {hit.document.metadata['filename']}{page}", bold=True)
             click.echo(f"{hit.stored.chunk.text}\n")
+        if not hits:
+            click.echo("Nothing was found.", err=True)
 
 
 @knowledge.command("list")
+@click.option("--context", help="Only documents of this context.")
+@click.option("--sort-by", type=click.Choice(["date_added", "filename", "size"]), default="date_added")
+@AS_JSON
 @settings_options(KNOWLEDGE_FLAGS)
-def list_documents(**options: Any) -> None:
-    """List what was added, as JSON."""
-    call_and_print("knowledge-show", {"limit": 1000}, _asked(options))
+def list_documents(context: str | None, sort_by: str, as_json: bool, **options: Any) -> None:
+    """List what was added."""
+    arguments = {"limit": 1000, "sort_by": sort_by, **({"context": context} if context else {})}
+    if as_json:
+        call_and_print("knowledge-show", arguments, _asked(options))
+    answer = json.loads(answer_of("knowledge-show", arguments, _asked(options)).text)
+    if not answer["documents"]:
+        click.echo(answer["message"])
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("file", "size", "chunks", "status"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("document", no_wrap=True, min_width=36)
+    for row in answer["documents"]:
+        size = f"{row['size_bytes'] / 1024:,.0f} KB"
+        table.add_row(escape(row["filename"]), size, str(row["chunk_count"]), row["processing_status"], row["id"])
+    console = Console()
+    console.print(table, width=None if console.is_terminal else max(200, console.width))
+
+
+@knowledge.command
+@click.argument("document_id")
+@click.option("--pages", help="A page or a range: 3, 2-5.")
+@AS_JSON
+@settings_options(KNOWLEDGE_FLAGS)
+def show(document_id: str, pages: str | None, as_json: bool, **options: Any) -> None:
+    """Print a document's text as it was read, or some pages of it."""
+    arguments: dict[str, Any] = {"document_id": document_id, "max_characters": 200_000}
+    if pages:
+        first, _, last = pages.partition("-")
+        if not first.isdigit() or (last and not last.isdigit()):
+            raise InvalidInput(f"--pages takes a page or a range such as 2-5, not {pages!r}.")
+        arguments |= {"start_page": int(first), "end_page": int(last or first)}
+    if as_json:
+        call_and_print("knowledge-get", arguments, _asked(options))
+    while True:
+        reply = answer_of("knowledge-get", arguments, _asked(options))
+        answer = json.loads(reply.text)
+        if reply.is_error:
+            raise click.ClickException(answer["message"])
+        click.echo(answer["text"], nl=False)
+        if answer["next_offset"] is None:
+            click.echo()
+            return
+        arguments["offset"] = answer["next_offset"]
 
 
 @knowledge.command
@@ -101,6 +208,67 @@ def clear(yes: bool, **options: Any) -> None:
 def status(**options: Any) -> None:
     """Print figures and health, as JSON."""
     call_and_print("knowledge-status", {}, _asked(options))
+
+
+@knowledge.command("export")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@settings_options(KNOWLEDGE_FLAGS)
+def export_all(file: Path, **options: Any) -> None:
+    """Write the whole base, files and contexts, to one file."""
+    from bedstone.library.knowledge.archive import export_base
+
+    with _opened(options) as base, _bar() as bar:
+        line = bar.add_task("Writing", total=len(base.documents()))
+        count = export_base(base, file, lambda name: bar.update(line, description=name, advance=1))
+    click.echo(f"{count} documents written to {file}.")
+
+
+@knowledge.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@settings_options(KNOWLEDGE_FLAGS)
+def import_all(file: Path, **options: Any) -> None:
+    """Add what an export holds; documents with the same content are left alone."""
+    from bedstone.library.knowledge.archive import import_base
+
+    with _opened(options) as base, _bar() as bar:
+        line = bar.add_task("Reading", total=None)
+        tasks = list(import_base(base, file, lambda name: bar.update(line, description=name)))
+        bar.update(line, total=len(tasks))
+        for task in tasks:
+            _watched(base, task, lambda said: bar.update(line, description=said))
+            bar.advance(line)
+    click.echo(f"{len(tasks)} documents added from {file}.")
+
+
+@knowledge.group
+def context() -> None:
+    """Named collections of documents."""
+
+
+@context.command
+@click.argument("name")
+@click.option("--description", default="", help="What it is for.")
+@settings_options(KNOWLEDGE_FLAGS)
+def create(name: str, description: str, **options: Any) -> None:
+    """Add a context."""
+    call_and_print("knowledge-context-create", {"name": name, "description": description}, _asked(options))
+
+
+@context.command("list")
+@settings_options(KNOWLEDGE_FLAGS)
+def list_contexts(**options: Any) -> None:
+    """List the contexts, as JSON."""
+    call_and_print("knowledge-context-list", {}, _asked(options))
+
+
+@context.command
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@settings_options(KNOWLEDGE_FLAGS)
+def delete(name: str, yes: bool, **options: Any) -> None:
+    """Remove a context; documents that are in no other one move to `default`."""
+    confirmed = yes or click.confirm(f"Delete the context {name}?")
+    call_and_print("knowledge-context-delete", {"name": name, "confirm": confirmed}, _asked(options))
 
 
 @knowledge.command
@@ -162,19 +330,34 @@ def _files(paths: tuple[str, ...]) -> Iterator[Path]:
             yield from (item for item in found if item.is_file() and format_of(item.name))
 
 
-def _watched(base: "KnowledgeBase", task: "TaskRecord", name: str) -> "TaskRecord":
-    """Wait for a task, with a bar on a terminal."""
-    with click.progressbar(length=100, label=name[:40], file=sys.stderr) as bar:
-        while (current := base.store.task(task.id)) is not None and current.finished is None:
-            if (progress := base.tasks.progress(task.id)) is not None:
-                bar.update(max(0, int(progress.share * 100) - bar.pos))
-            time.sleep(0.05)
-        bar.update(100 - bar.pos)
+def _bar() -> "RichProgress":
+    """A bar on a terminal; nothing where nobody sees it move."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
+    from rich.progress import Progress as RichProgress
+
+    columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
+    console = Console(stderr=True)
+    return RichProgress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _watched(base: "KnowledgeBase", task: "TaskRecord", tell: Callable[[str], object]) -> "TaskRecord":
+    """Wait for a task, telling how far it is."""
+    name = str(task.details["filename"])
+    while (current := base.store.task(task.id)) is not None and current.finished is None:
+        if (progress := base.tasks.progress(task.id)) is not None:
+            tell(f"{name}: {progress.step}")
+        time.sleep(POLL_SECONDS)
     assert current is not None
     return current
 
 
-def _added(task: "TaskRecord") -> str:
-    result = task.details["result"]
-    known = " (known already)" if result.get("duplicate") else ""
-    return f"{result['chunks_created']} passages by {result['processing_method']}{known}, id {result['document_id']}"
+def _told(task: "TaskRecord") -> dict[str, Any]:
+    if task.status == "completed":
+        return dict(task.details["result"])
+    return {"message": task.details.get("message") or "Reading was cancelled."}
+
+
+def _added(row: dict[str, Any]) -> str:
+    known = " (known already)" if row.get("duplicate") else ""
+    return f"{row['chunks_created']} passages by {row['processing_method']}{known}, id {row['document_id']}"

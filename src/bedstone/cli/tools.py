@@ -79,7 +79,17 @@ def call(name: str, arguments: tuple[str, ...], json_arguments: str | None, **op
 def call_and_print(
     name: str, arguments: dict[str, Any], options: dict[str, Any], texts: dict[str, str] | None = None
 ) -> None:
-    """Print a tool's answer as a person reads it, and leave with its verdict; `texts` are arguments as typed."""
+    """Print a tool's answer as a person reads it, and leave with its verdict."""
+    reply = answer_of(name, arguments, options, texts)
+    is_text = isinstance(reply.payload, str | tuple)
+    click.echo(reply.text if is_text else json.dumps(reply.payload, indent=2, ensure_ascii=False))
+    sys.exit(1 if reply.is_error else 0)
+
+
+def answer_of(
+    name: str, arguments: dict[str, Any], options: dict[str, Any], texts: dict[str, str] | None = None
+) -> Reply:
+    """Call a tool; `texts` are arguments as a person typed them."""
 
     async def answer(app: App) -> Reply:
         toolset, tool = _find(name, app)
@@ -87,10 +97,7 @@ def call_and_print(
         typed = {key: _value(text, kinds.get(key)) for key, text in (texts or {}).items()}
         return await toolset.call(name, arguments | typed)
 
-    reply = with_app(options, answer)
-    is_text = isinstance(reply.payload, str | tuple)
-    click.echo(reply.text if is_text else json.dumps(reply.payload, indent=2, ensure_ascii=False))
-    sys.exit(1 if reply.is_error else 0)
+    return with_app(options, answer)
 
 
 def _find(name: str, app: App) -> tuple[Toolset, Tool]:

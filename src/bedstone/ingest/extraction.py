@@ -20,6 +20,8 @@ Reason = Literal[
     "ocr_unavailable",
     "unsupported",
 ]
+# In which documents the pictures are read too, where pages have text besides.
+Pictures = Literal["none", "pdf", "all"]
 
 
 class Unreadable(Exception):
@@ -51,7 +53,7 @@ class ReadOptions:
     ocr: bool = True
     ocr_language: str = "eng"
     ocr_data_path: str | None = None
-    ocr_images: bool = False
+    ocr_images: Pictures = "pdf"
     ocr_confidence: float = 0.0
 
 

@@ -1,10 +1,11 @@
 """What the parts of an Office file have in common: properties and relationships."""
 
 from dataclasses import dataclass
+from io import BytesIO
 from posixpath import dirname, join, normpath
 
 from bedstone.ingest.archives import Archive
-from bedstone.ingest.extraction import Notes
+from bedstone.ingest.extraction import Notes, ReadOptions, Unreadable
 
 PROPERTIES = {
     "title": "{http://purl.org/dc/elements/1.1/}title",
@@ -53,3 +54,24 @@ def relationships(archive: Archive, part: str, notes: Notes) -> Relationships:
         by_id[item.get("Id", "")] = path
         kinds.setdefault(item.get("Type", "").rpartition("/")[2], []).append(path)
     return Relationships(by_id, kinds)
+
+
+def texts_in_pictures(archive: Archive, parts: Relationships, options: ReadOptions, notes: Notes) -> list[str]:
+    """What the pictures of a document or slide say, if that is asked for."""
+    if options.ocr_images != "all" or not options.ocr:
+        return []
+    from PIL import Image, UnidentifiedImageError  # noqa: PLC0415
+
+    from bedstone.ingest.ocr import picture_text  # noqa: PLC0415
+
+    found = []
+    for name in dict.fromkeys(parts.all_of_type("image")):
+        try:
+            with Image.open(BytesIO(archive.optional(name) or b"")) as picture:
+                found.append(picture_text(picture, options))
+        except (Image.DecompressionBombError, UnidentifiedImageError, OSError, SyntaxError, ValueError):
+            notes.warn(f"The picture {name} could not be read")
+        except Unreadable as error:
+            notes.warn(f"Pictures were not recognised: {error.message}")
+            break
+    return [text for text in found if text]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -9,12 +10,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import IO, Any
 
 from bedstone.ingest.detection import detect
 from bedstone.ingest.extraction import Notes, Page, ReadOptions, Unreadable
 from bedstone.ingest.formats import IMAGES
+
+SCRATCH = "bedstone-read-"
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class FileReader:
         """Page by page, as they are read; `Unreadable` where that fails."""
         if self.format is None:
             raise Unreadable("unsupported", "The file is of a kind that cannot be read.")
-        with TemporaryDirectory(prefix="bedstone-read-") as scratch, self._started(scratch) as process:
+        with TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-") as scratch, self._started(scratch) as process:
             self._process = process
             watch = _Watch(self, self._limits)
             try:
@@ -153,6 +156,24 @@ def read_whole(
     if not any(page.markdown.strip() for page in pages) and reader.format not in IMAGES:
         raise Unreadable("no_text_found", "No text was found in the file.")
     return pages, reader.notes
+
+
+def sweep_scratch() -> None:
+    """Remove the scratch folders of processes that were killed while they read."""
+    for folder in Path(gettempdir()).glob(f"{SCRATCH}*"):
+        owner = folder.name.removeprefix(SCRATCH).partition("-")[0]
+        if owner.isdigit() and not _is_alive(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _lines(stream: IO[bytes], most: int) -> Iterator[bytes]:

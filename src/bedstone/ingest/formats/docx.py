@@ -9,7 +9,7 @@ from lxml import etree
 from bedstone.ingest.archives import Archive
 from bedstone.ingest.extraction import Notes, Page, ReadOptions
 from bedstone.ingest.markdown_writer import heading, joined, squeezed, table
-from bedstone.ingest.office import learn_properties, relationships
+from bedstone.ingest.office import learn_properties, relationships, texts_in_pictures
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 A_TEXT = "{http://schemas.openxmlformats.org/drawingml/2006/main}t"
@@ -30,7 +30,8 @@ def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
     learn_properties(archive, notes)
     main = relationships(archive, "", notes).of_type("officeDocument") or "word/document.xml"
     reader = _Reader(archive, main, notes)
-    yield Page(joined(list(reader.blocks())))
+    pictures = texts_in_pictures(archive, relationships(archive, main, notes), options, notes)
+    yield Page(joined([*reader.blocks(), *pictures]))
 
 
 class _Reader:

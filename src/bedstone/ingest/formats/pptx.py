@@ -8,7 +8,7 @@ from lxml import etree
 from bedstone.ingest.archives import Archive
 from bedstone.ingest.extraction import Notes, Page, ReadOptions
 from bedstone.ingest.markdown_writer import heading, joined, squeezed, table
-from bedstone.ingest.office import Relationships, learn_properties, relationships
+from bedstone.ingest.office import Relationships, learn_properties, relationships, texts_in_pictures
 
 P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -27,8 +27,9 @@ def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
     listed = [item.get(R_ID, "") for item in archive.xml(main, notes).iter(f"{P}sldId")]
     slides = [name for name in (parts.by_id.get(item) for item in listed) if name in archive.names]
     for number, name in enumerate(slides, start=1):
-        blocks = list(_Slide(archive, str(name), notes).blocks())
-        yield Page(joined(blocks), number, len(slides))
+        slide = _Slide(archive, str(name), notes)
+        pictures = texts_in_pictures(archive, slide.parts, options, notes)
+        yield Page(joined([*slide.blocks(), *pictures]), number, len(slides))
 
 
 class _Slide:
@@ -36,7 +37,7 @@ class _Slide:
         self._archive = archive
         self._notes = notes
         self._root = archive.xml(name, notes)
-        self._parts: Relationships = relationships(archive, name, notes)
+        self.parts: Relationships = relationships(archive, name, notes)
 
     def blocks(self) -> Iterator[str]:
         tree = self._root.find(f"{P}cSld/{P}spTree")
@@ -77,7 +78,7 @@ class _Slide:
             yield squeezed(described.get("descr", ""))
 
     def _chart(self, identity: str) -> Iterator[str]:
-        name = self._parts.by_id.get(identity)
+        name = self.parts.by_id.get(identity)
         root = self._archive.optional_xml(name, self._notes) if name else None
         if root is None:
             return
@@ -93,7 +94,7 @@ class _Slide:
         yield table(rows)
 
     def _beside(self, kind: str, title: str) -> Iterator[str]:
-        for name in self._parts.all_of_type(kind):
+        for name in self.parts.all_of_type(kind):
             root = self._archive.optional_xml(name, self._notes)
             if root is None:
                 continue
@@ -132,14 +133,13 @@ def _joined_text(element: etree._Element) -> str:
 
 
 def _table(grid: etree._Element) -> str:
+    """Rows as they are seen; a cell that reaches over several rows is said in each, since rows are read alone."""
     rows: list[list[str]] = []
     for row in grid.iter(f"{A}tr"):
         cells: list[str] = []
         for cell in row.iter(f"{A}tc"):
             text = " ".join(_paragraphs(cell))
-            if cell.get("hMerge") == "1" and cells:
-                text = cells[-1]
-            elif cell.get("vMerge") == "1" and rows and len(cells) < len(rows[-1]):
+            if cell.get("vMerge") == "1" and rows and len(cells) < len(rows[-1]):
                 text = rows[-1][len(cells)]
             cells.append(text)
         rows.append(cells)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bedstone.documents import Document, StoredChunk
 from bedstone.errors import BedstoneError, InvalidInput
 from bedstone.ingest.extraction import Page
+from bedstone.ingest.reader import sweep_scratch
 from bedstone.library.knowledge.contexts import Contexts, contexts_of
 from bedstone.library.knowledge.documents import passes
 from bedstone.library.knowledge.errors import DocumentNotFound, EmptyKnowledgeBase
@@ -70,9 +71,9 @@ class KnowledgeBase:
         options.index_path.mkdir(parents=True, exist_ok=True)
         self.store = SqliteStore(options.index_path / "knowledge.sqlite", durable=True)
         self.contexts = Contexts(self.store)
-        self._shelf = Shelf(options.documents_path, options.allowed_roots, options.max_file_size_mb)
+        self.shelf = Shelf(options.documents_path, options.allowed_roots, options.max_file_size_mb)
         self._index = KnowledgeIndex(self.store, options.index_path, embedder)
-        self._processing = Processing(self.store, self._shelf, self._index, self.contexts, options.reading)
+        self._processing = Processing(self.store, self.shelf, self._index, self.contexts, options.reading)
         duties = Duties(self._processing.work, self._processing.undo, self._index.own, self._index.follow)
         ownership = Ownership(options.index_path / ".owner")
         self.tasks = TaskRunner(self.store, duties, workers=options.max_concurrent_tasks, ownership=ownership)
@@ -82,6 +83,7 @@ class KnowledgeBase:
         self.tasks.start()
         if self.tasks.is_owner:
             self._sweep()
+            sweep_scratch()
 
     def close(self) -> None:
         """End in good order."""
@@ -101,11 +103,11 @@ class KnowledgeBase:
     ) -> Admitted:
         """Check a file and copy it."""
         wanted = self.contexts.check(contexts)
-        copy = self._shelf.take(path)
+        copy = self.shelf.take(path)
         details = {**asdict(copy), "metadata": dict(metadata), "force_ocr": force_ocr, "contexts": wanted}
         duplicate = self._processing.same(copy.digest)
         if duplicate is not None:
-            self._shelf.drop(copy.document_id)
+            self.shelf.drop(copy.document_id)
         return Admitted(details, duplicate)
 
     def add(self, admitted: Admitted) -> TaskRecord:
@@ -114,6 +116,10 @@ class KnowledgeBase:
             result = self._processing.duplicate(admitted.duplicate, admitted.details["contexts"])
             return self.tasks.add_finished("add", admitted.details, result)
         return self.tasks.submit("add", admitted.details)
+
+    def restore(self, document: Document) -> TaskRecord:
+        """Take a document whose files lie on the shelf already, as another base knew it."""
+        return self.tasks.submit("add", self._processing.restore(document))
 
     def estimate(self, size: int) -> int:
         """Seconds a file of a size will take, by past speed."""
@@ -185,7 +191,7 @@ class KnowledgeBase:
     def pages(self, document_id: str) -> list[Page]:
         """What was read of a document, page by page."""
         self.document(document_id)
-        return self._shelf.text(document_id)
+        return self.shelf.text(document_id)
 
     def chunk(self, chunk_id: str) -> StoredChunk:
         """One chunk."""
@@ -232,7 +238,7 @@ class KnowledgeBase:
             self.store.counts()
         except sqlite3.Error as error:
             problems["vector_db"] = f"The store does not answer: {error}"
-        if reason := self._shelf.probe():
+        if reason := self.shelf.probe():
             problems["storage"] = f"Storage directory not accessible: {reason}"
         try:
             if self.embedder is not None:
@@ -251,12 +257,12 @@ class KnowledgeBase:
         """Forget copies of files that were taken, but never acknowledged, when a process ended."""
         tasks = self.store.tasks({"queued", "running"}, limit=10**6)  # first: one that ends now has its document
         known = {str(task.details.get("document_id")) for task in tasks}
-        self._shelf.sweep(known | {document.id for document in self.documents()})
+        self.shelf.sweep(known | {document.id for document in self.documents()})
 
     def _delete(self, document_ids: Sequence[str]) -> None:
         self.store.delete(document_ids)
         for document_id in document_ids:
-            self._shelf.drop(document_id)
+            self.shelf.drop(document_id)
         self.store.set_setting(CHANGED, str(time.time()))
 
 

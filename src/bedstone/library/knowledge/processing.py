@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bedstone.documents import Document, StoredChunk
+from bedstone.documents import Chunk, Document, StoredChunk
 from bedstone.errors import BedstoneError
 from bedstone.ingest.extraction import Page, ReadOptions, Unreadable
 from bedstone.ingest.formats import IMAGES
@@ -73,6 +73,23 @@ class Processing:
         self._learn_speed(float(details["size"]), seconds)
         return self.result(done)
 
+    def restore(self, document: Document) -> dict[str, Any]:
+        """Put a document in from the text that was kept of it; the details of the task that does the rest."""
+        pages = self._shelf.text(document.id)
+        self._store.put([(document, self._chunks(document, pages))])
+        facts = document.metadata
+        return {
+            "document_id": document.id,
+            "filename": facts["filename"],
+            "source": facts.get("source", ""),
+            "format": facts["format"],
+            "size": int(facts["size"]),
+            "digest": document.digest,
+            "metadata": json.loads(facts["user"]),
+            "force_ocr": False,
+            "contexts": contexts_of(document),
+        }
+
     def undo(self, task: TaskRecord) -> None:
         """Remove what a task that did not succeed has left."""
         document_id = str(task.details.get("document_id"))
@@ -114,9 +131,8 @@ class Processing:
         pages = _pages(reader, progress)
         progress.update("Chunking", EXTRACTED, STEPS)
         document = self._document(details, pages, reader)
-        facets = {"document": document.id, "format": str(details["format"])}
         named = _with_name(pages, document)
-        chunks = split_pages(document.id, named, self._options.split, facets)
+        chunks = self._chunks(document, named)
         if not chunks:
             ocr_failed = any(page.method == "ocr" for page in pages)
             raise (
@@ -155,6 +171,10 @@ class Processing:
         metadata = {key: str(value) for key, value in facts.items()}
         document = Document(str(details["document_id"]), title, str(details["digest"]), metadata)
         return in_contexts(document, self._contexts.existing(details["contexts"]))
+
+    def _chunks(self, document: Document, pages: Sequence[Page]) -> list[Chunk]:
+        facets = {"document": document.id, "format": document.metadata["format"]}
+        return split_pages(document.id, pages, self._options.split, facets)
 
     def _embed(self, document: Document, progress: Progress) -> None:
         """Vectors in batches, each kept as it comes."""

@@ -6,6 +6,7 @@ import shutil
 import stat
 import zlib
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -94,9 +95,20 @@ class Shelf:
             if path.is_dir() and path.name not in known:
                 self.drop(path.name)
 
-    def files(self) -> Iterator[Path]:
-        """Every file on the shelf."""
-        yield from (path for path in sorted(self._folder.rglob("*")) if path.is_file())
+    def files(self, document_id: str) -> list[Path]:
+        """A document's files."""
+        return sorted(path for path in (self._folder / document_id).iterdir() if path.is_file())
+
+    @contextmanager
+    def restoring(self, document_id: str) -> Iterator[Path]:
+        """A folder to put a document's files into; it is gone again if that fails."""
+        folder = self._folder / document_id
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            yield folder
+        except BaseException:
+            self.drop(document_id)
+            raise
 
     def probe(self) -> str | None:
         """What keeps it from being written, if anything does."""

@@ -3,15 +3,22 @@
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import fields
 from functools import cached_property
 from typing import Any
 
 import anyio
+from anyio import to_thread
 from pydantic import ConfigDict, Field
 
-from bedstone.errors import BedstoneError, InvalidInput, Unavailable, UnknownPrompt, UnknownResource
+from bedstone.errors import BedstoneError, InvalidInput, Unavailable, UnknownPrompt, UnknownResource, UnknownTask
+from bedstone.store.engine import TaskRecord
+from bedstone.store.engines.memory import MemoryStore
+from bedstone.tasks import Duties, TaskRunner
+from bedstone.tasks import Progress as TaskProgress
 from bedstone.toolkit import (
     Arguments,
     Audio,
@@ -27,6 +34,7 @@ from bedstone.toolkit import (
     Resource,
     ResourceContents,
     ResourceTemplate,
+    TaskView,
     Text,
     Tool,
     Toolset,
@@ -51,6 +59,15 @@ class AnyArguments(Arguments):
     """Whatever the handwritten schema lets through."""
 
     model_config = ConfigDict(extra="allow")
+
+
+class Greeting(Arguments):
+    name: str = Field(description="Who is greeted")
+
+
+class Computation(Arguments):
+    seconds: float = Field(0, ge=0, le=600, description="How long it takes")
+    label: str = Field("", description="What it is called")
 
 
 class HandwrittenTool(Tool):
@@ -81,6 +98,81 @@ class ConformanceToolset(Toolset):
     def render_error(self, error: BedstoneError) -> Reply:
         """Errors as sentences."""
         return Reply(error.message, is_error=True)
+
+    def __init__(self, *, read_only: bool = False) -> None:
+        super().__init__(read_only=read_only)
+        duties = Duties(self._work, undo=lambda _: None)
+        self._jobs = MemoryStore()
+        self._runner = TaskRunner(self._jobs, duties, workers=8)
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[object]:
+        """Run tasks."""
+        self._runner.start()
+        try:
+            yield self
+        finally:
+            await to_thread.run_sync(self._runner.stop)
+
+    @tool("greet", "Greets at once", title="Greeting")
+    async def greet(self, arguments: Greeting) -> str:
+        return f"Hello, {arguments.name}!"
+
+    @tool("slow_compute", "Takes as long as it is told", title="Slow computation", background=True)
+    async def slow_compute(self, arguments: Computation) -> str:
+        await anyio.sleep(arguments.seconds)
+        return "Computed."
+
+    @tool("failing_job", "Fails after a while", title="Failing job", background=True)
+    async def failing_job(self, _: NoArguments) -> str:
+        await anyio.sleep(STEP_SECONDS)
+        raise Unavailable("This job always fails")
+
+    @tool("protocol_error_job", "Breaks down", title="Broken job", background=True)
+    async def protocol_error_job(self, _: NoArguments) -> str:
+        raise RuntimeError("broken on purpose")
+
+    async def start_task(self, name: str, arguments: Arguments) -> TaskView:
+        """Begin one of the jobs."""
+        task = self._runner.submit(name, arguments.model_dump())
+        return TaskView(task.id, "working", task.created, task.created)
+
+    async def task(self, task_id: str) -> TaskView:
+        """How far a job has come."""
+        task = self._jobs.task(task_id)
+        if task is None:
+            raise UnknownTask(f"Unknown task: {task_id}", task_id=task_id)
+        updated = task.finished or task.started or task.created
+        match task.status, task.details.get("error"):
+            case ("failed", "internal_error"):
+                return TaskView(task_id, "failed", task.created, updated, "Internal error")
+            case ("failed", _):
+                reply = Reply(str(task.details["message"]), is_error=True)
+                return TaskView(task_id, "completed", task.created, updated, reply=reply)
+            case ("completed", _):
+                return TaskView(task_id, "completed", task.created, updated, reply=Reply("Computed."))
+            case ("cancelled", _):
+                return TaskView(task_id, "cancelled", task.created, updated)
+            case _:
+                return TaskView(task_id, "working", task.created, updated)
+
+    async def cancel_task(self, task_id: str) -> bool:
+        """End a job."""
+        await self.task(task_id)
+        return self._runner.cancel(task_id)
+
+    @staticmethod
+    def _work(task: TaskRecord, progress: TaskProgress) -> Mapping[str, Any]:
+        """What the jobs do, in a thread."""
+        if task.kind == "failing_job":
+            raise Unavailable("This job always fails")
+        if task.kind == "protocol_error_job":
+            raise RuntimeError("broken on purpose")
+        end = time.monotonic() + float(task.details["seconds"])
+        while time.monotonic() < end:
+            progress.update("Computing", 0, 1)
+            time.sleep(STEP_SECONDS)
+        return {}
 
     @tool("test_simple_text", "Answers with text", title="Simple text")
     async def simple_text(self, _: NoArguments) -> str:

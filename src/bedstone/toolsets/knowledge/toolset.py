@@ -1,9 +1,10 @@
 """The knowledge toolset: add files, find passages in them, manage what is there."""
 
+import asyncio
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -50,9 +51,8 @@ from bedstone.toolsets.knowledge.contract import (
 )
 
 if TYPE_CHECKING:  # the engine is imported when it is first asked, not when the server starts
-    from anyio.abc import TaskGroup
-
     from bedstone.library.knowledge.base import Admitted, KnowledgeBase
+    from bedstone.library.knowledge.folders import FolderKeepers
     from bedstone.store.engine import TaskRecord
 
 logger = logging.getLogger(__name__)
@@ -86,26 +86,31 @@ class KnowledgeToolset(Toolset):
         resume: Path,
         read_only: bool = False,
         top_k: tuple[int, int] = (10, 50),
+        folders: Sequence[Path] = (),
     ) -> None:
         super().__init__(read_only=read_only)
         self._open_base = open_base
         self._resume = resume
         self._top_k = top_k
+        self._folders = folders
         self._lock = threading.Lock()
         self._opened: KnowledgeBase | None = None
-        self._later: TaskGroup | None = None
+        self._keepers: FolderKeepers | None = None
+        self._reports: set[asyncio.Task[None]] = set()  # tasks of the loop are forgotten unless somebody holds them
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[object]:
         """Go on with interrupted work, without keeping the start waiting; let go of everything at the end."""
-        if self._resume.exists():
+        if self._resume.exists() or self._folders:
             threading.Thread(target=self._base, name="knowledge-open", daemon=True).start()
         try:
-            async with anyio.create_task_group() as self._later:
-                yield self
-                self._later.cancel_scope.cancel()
+            yield self
         finally:
+            for report in self._reports:
+                report.cancel()
             with self._lock:
+                if self._keepers is not None:
+                    self._keepers.stop()
                 if self._opened is not None:
                     self._opened.close()
                     self._opened = None
@@ -133,8 +138,10 @@ class KnowledgeToolset(Toolset):
             admitted, task = await self._admitted(arguments)
             await progress(0.0, 1.0, "Queued")
             later = progress.later(task.id)
-            if later is not None and self._later is not None:
-                self._later.start_soon(self._report, task.id, later)
+            if later is not None:
+                report = asyncio.create_task(self._report(task.id, later))
+                self._reports.add(report)
+                report.add_done_callback(self._reports.discard)
             seconds = await self._ask(lambda base: base.estimate(int(admitted.details["size"])))
             return Queued(task_id=task.id, message="Document queued for processing", estimated_time_seconds=seconds)
         _, task = await self._admitted(arguments)
@@ -376,4 +383,12 @@ class KnowledgeToolset(Toolset):
         with self._lock:
             if self._opened is None:
                 self._opened = self._open_base()
+                self._follow_folders(self._opened)
             return self._opened
+
+    def _follow_folders(self, base: "KnowledgeBase") -> None:
+        if self._folders and not self._read_only:
+            from bedstone.library.knowledge.folders import FolderKeepers  # noqa: PLC0415 - only who watches needs it
+
+            self._keepers = FolderKeepers(base, self._folders)
+            self._keepers.start()

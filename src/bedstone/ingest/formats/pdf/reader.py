@@ -3,6 +3,8 @@
 import re
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,15 @@ import pypdfium2.raw as pdfium
 from bedstone.ingest.extraction import Notes, Page, ReadOptions, Unreadable
 from bedstone.ingest.formats.pdf.layout import Styles, learn_styles, outline_keys, page_markdown
 from bedstone.ingest.formats.pdf.lines import Line, page_lines
-from bedstone.ingest.ocr import recognise
+from bedstone.ingest.markdown_writer import joined
+from bedstone.ingest.ocr import picture_text, recognise
 
 SAMPLE = 30  # pages that styles are learnt from
 MOST_OUTLINE, DEEPEST_OUTLINE = 20_000, 8
 LITTLE_TEXT, USABLE_SHARE, BROKEN_SHARE = 100, 0.7, 0.05
-LARGE_IMAGE, MANY_PATHS, MOST_OBJECTS = 0.05, 50, 5_000
+# Shares of the page that a picture covers.
+SMALL_PICTURE, LARGE_PICTURE, WHOLE_PAGE = 0.02, 0.05, 0.8
+MOST_PICTURES, MANY_PATHS, MOST_OBJECTS = 8, 50, 5_000
 DPI, MOST_PIXELS = 300, 25_000_000
 LEADERS = re.compile(r"([^\w\s])(?:\s*\1)+")
 FACTS = {"Title": "title", "Author": "author", "Subject": "subject", "CreationDate": "created", "ModDate": "modified"}
@@ -69,7 +74,7 @@ class _Reader:
         if not self._options.ocr and not self._options.force_ocr:
             return Page(text, number + 1, self._total)
         if not (self._options.force_ocr or _needs_ocr(page, "\n".join(line.text for line in lines))):
-            return Page(text, number + 1, self._total)
+            return Page(joined([text, *self._in_pictures(page, text)]), number + 1, self._total)
         try:
             recognised = recognise(_picture(page), self._options)
         except Unreadable as error:
@@ -80,6 +85,22 @@ class _Reader:
         if self._options.force_ocr or _usable(recognised.text) > _usable(text):
             return Page(recognised.text, number + 1, self._total, "ocr", recognised.confidence)
         return Page(text, number + 1, self._total)
+
+    def _in_pictures(self, page: Any, text: str) -> list[str]:
+        """What pictures on a page say that has text besides; a scan that has a text layer is not read again."""
+        if self._options.ocr_images == "none" or not text:
+            return []
+        boxes = _picture_boxes(page)
+        if not boxes or len(boxes) > MOST_PICTURES or any(box.share > WHOLE_PAGE for box in boxes):
+            return []
+        drawn = _picture(page)
+        scale = drawn.width / page.get_width()
+        crops = (drawn.crop(tuple(round(side * scale) for side in box.sides)) for box in boxes)
+        try:
+            return [found for crop in crops if (found := picture_text(crop, self._options))]
+        except Unreadable as error:
+            self._notes.warn(f"Pictures were not recognised: {error.message}")
+            return []
 
     def _learn(self) -> None:
         step = max(1, self._total // SAMPLE)
@@ -150,19 +171,30 @@ def _needs_ocr(page: Any, text: str) -> bool:
 
 
 def _has_something_to_read(page: Any) -> bool:
-    area = max(page.get_width() * page.get_height(), 1.0)
-    paths = 0
-    kinds = (pdfium.FPDF_PAGEOBJ_IMAGE, pdfium.FPDF_PAGEOBJ_PATH)
-    for count, item in enumerate(page.get_objects(filter=kinds, max_depth=3)):
-        if item.type == pdfium.FPDF_PAGEOBJ_PATH:
-            paths += 1
-        else:
-            left, bottom, right, top = item.get_bounds()
-            if (right - left) * (top - bottom) > LARGE_IMAGE * area:
-                return True
-        if paths > MANY_PATHS or count > MOST_OBJECTS:
-            return True
-    return False
+    paths = sum(1 for _ in islice(page.get_objects(filter=(pdfium.FPDF_PAGEOBJ_PATH,), max_depth=3), MANY_PATHS + 1))
+    return paths > MANY_PATHS or any(box.share > LARGE_PICTURE for box in _picture_boxes(page))
+
+
+@dataclass(frozen=True)
+class _Box:
+    """Where a picture is, from the upper left corner, and how much of the page it covers."""
+
+    sides: tuple[float, float, float, float]
+    share: float
+
+
+def _picture_boxes(page: Any) -> list[_Box]:
+    """The pictures that are large enough to say something."""
+    width, height = page.get_width(), page.get_height()
+    boxes = []
+    pictures = page.get_objects(filter=(pdfium.FPDF_PAGEOBJ_IMAGE,), max_depth=3)
+    for item in islice(pictures, MOST_OBJECTS):
+        left, bottom, right, top = item.get_bounds()
+        left, right, bottom, top = max(left, 0.0), min(right, width), max(bottom, 0.0), min(top, height)
+        share = max(right - left, 0.0) * max(top - bottom, 0.0) / max(width * height, 1.0)
+        if share > SMALL_PICTURE:
+            boxes.append(_Box((left, height - top, right, height - bottom), share))
+    return boxes
 
 
 def _picture(page: Any) -> Any:
