@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test docs bench bench-server bench-search conformance outside-clients clean
+.PHONY: help setup run check test docs bench bench-server bench-search bench-knowledge soak conformance outside-clients clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,13 +54,19 @@ test: check  ## Everything CI runs
 docs: setup  ## Write the generated reference pages again
 	@$(BIN)/python docs/build.py
 
-bench: bench-server bench-search  ## Every benchmark
+bench: bench-server bench-search bench-knowledge  ## Every benchmark
 
 bench-server: setup  ## Start-up and CPU per call beside a bare SDK server
 	@PYTHONPATH=tests $(BIN)/python benchmarks/bench_server.py
 
 bench-search: setup  ## Search quality and cost, and the engine beside its libraries (SIZES=1000,10000,100000)
 	@$(BIN)/python benchmarks/bench_search.py $(if $(SIZES),--sizes $(SIZES))
+
+bench-knowledge: setup  ## Reading, embedding and searching files, beside peers (BEDSTONE_PEERS_PYTHON)
+	@$(BIN)/python benchmarks/bench_knowledge.py
+
+soak: setup  ## Kill the server at random moments, again and again (KILLS=60)
+	@PYTHONPATH=tests $(BIN)/python tests/soak/knowledge.py $(if $(KILLS),--kills $(KILLS))
 
 conformance: setup  ## The official MCP conformance suite against this server
 	@$(INSTALL) --group node
