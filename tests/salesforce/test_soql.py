@@ -271,15 +271,22 @@ names = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,8}", fullmatch=True).filter(
 paths = st.lists(names, min_size=1, max_size=3).map(lambda parts: Path(tuple(parts)))
 texts = st.text(max_size=12).filter(lambda text: not re.search(r"[\ud800-\udfff]", text)).map(Text)
 numbers = st.one_of(st.integers(-1000, 1000).map(str), st.decimals(0, 99, places=2).map(str)).map(Number)
-values = st.one_of(texts, numbers, st.just(Null()), st.just(DateLiteral("TODAY")), st.integers(1, 9).map(lambda n: DateLiteral("LAST_N_DAYS", n)))  # fmt: skip
+moments = st.integers(1, 9).map(lambda number: DateLiteral("LAST_N_DAYS", number))
+values = st.one_of(texts, numbers, moments, st.just(Null()), st.just(DateLiteral("TODAY")))
 expressions = st.recursive(
-    paths, lambda inner: st.builds(lambda name, arg: Call(name, (arg,)), names, inner), max_leaves=2
+    paths, lambda inner: st.builds(lambda name, argument: Call(name, (argument,)), names, inner), max_leaves=2
 )
+operators = st.sampled_from(["=", "!=", "<", ">", "<=", ">="])
 comparisons = st.one_of(
-    st.builds(Comparison, expressions, st.sampled_from(["=", "!=", "<", ">", "<=", ">="]), values),
+    st.builds(Comparison, expressions, operators, values),
     st.builds(Membership, expressions, st.lists(values, min_size=1, max_size=3).map(tuple), st.booleans()),
-    st.builds(Choice, expressions, st.sampled_from(["INCLUDES", "EXCLUDES"]), st.lists(texts, min_size=1, max_size=2).map(tuple)),
-)  # fmt: skip
+    st.builds(
+        Choice,
+        expressions,
+        st.sampled_from(["INCLUDES", "EXCLUDES"]),
+        st.lists(texts, min_size=1, max_size=2).map(tuple),
+    ),
+)
 conditions = st.recursive(
     comparisons,
     lambda inner: st.one_of(
@@ -289,14 +296,15 @@ conditions = st.recursive(
     ),
     max_leaves=5,
 )
+orders = st.builds(Order, expressions, st.sampled_from([None, "ASC", "DESC"]), st.sampled_from([None, "FIRST", "LAST"]))
 queries = st.builds(
     Query,
     columns=st.lists(st.builds(Column, expressions), min_size=1, max_size=3).map(tuple),
     sources=st.builds(Source, paths, st.none() | names).map(lambda source: (source,)),
     where=st.none() | conditions,
-    order_by=st.lists(st.builds(Order, expressions, st.sampled_from([None, "ASC", "DESC"]), st.sampled_from([None, "FIRST"])), max_size=2).map(tuple),
+    order_by=st.lists(orders, max_size=2).map(tuple),
     limit=st.none() | st.integers(0, 2000).map(lambda number: Number(str(number))),
-)  # fmt: skip
+)
 
 
 @settings(max_examples=300)

@@ -15,8 +15,8 @@ TOKEN = re.compile(
     | (?P<integer> \d+ )
     | (?P<name> [A-Za-z][A-Za-z0-9_.]* )
     | (?P<text> '(?:[^'\\]|\\.)*' )
-    | (?P<sign> <> | != | [()=<>,:+\-] )
     | (?P<comment> --[^\n]* | //[^\n]* | /\*.*?\*/ )
+    | (?P<sign> <> | != | [()=<>,:+\-] )
     | (?P<other> "(?:[^"\\]|\\.)*" | . )
     """,
     re.VERBOSE | re.DOTALL,
