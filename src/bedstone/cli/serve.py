@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SHUTDOWN_SECONDS = 2
+SWITCH_SECONDS = 0.001  # how long a call waits at most for a thread that reads files; Python's own default is 5 ms
 
 
 @click.command
@@ -38,6 +39,7 @@ def serve(**options: Any) -> None:
     configure_logging(loaded.settings.log)
     for warning in loaded.warnings:
         logger.warning(warning, extra={"action": "setting_ignored"})
+    sys.setswitchinterval(SWITCH_SECONDS)
     anyio.run(_serve, loaded.settings)
 
 

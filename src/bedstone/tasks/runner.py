@@ -5,9 +5,11 @@ store, and one of them takes over when it ends.
 """
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 from uuid import uuid4
@@ -21,6 +23,7 @@ logger = logging.getLogger(__name__)
 MOST_ATTEMPTS = 2
 KEPT_SECONDS, KEPT_TASKS = 7 * 24 * 3600, 1_000
 TICK_SECONDS = 0.25
+NICENESS = 10
 CANCEL = "cancel:"  # the store's note that somebody wants a task cancelled that runs in another process
 
 
@@ -241,6 +244,7 @@ class TaskRunner:
             self._store.change_task(replace(item.task, details={**item.task.details, "progress": said}), "running")
 
     def _take(self) -> None:
+        _be_patient()
         while True:
             with self._changed:
                 while not self._stop.is_set() and (task := self._next()) is None:
@@ -286,3 +290,9 @@ class TaskRunner:
     def _finish(self, task: TaskRecord, status: Any, details: Mapping[str, Any]) -> None:
         kept = {**task.details, **details}
         self._store.put_task(replace(task, status=status, finished=time.time(), details=kept))
+
+
+def _be_patient() -> None:
+    """Let other threads of the process come first, where the system knows a priority for each."""
+    with suppress(OSError, AttributeError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -1,0 +1,233 @@
+"""The records of the demo org in one SQLite file: a table for each object, functions SOQL needs, search by words."""
+
+import math
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from bedstone.salesforce.demo_org.dates import Calendar, parsed_moment, stored_moment
+from bedstone.salesforce.demo_org.schema import ObjectType, Schema
+from bedstone.salesforce.ids import make_id
+
+EARTH_KM, MILES = 6371.0088, 0.621371192
+NAME_FIELDS = (
+    "FirstName",
+    "LastName",
+    "Email",
+    "Phone",
+    "Title",
+    "Username",
+    "IsActive",
+    "ProfileId",
+    "UserRoleId",
+    "Alias",
+)
+SQL_TYPES = {"boolean": "INTEGER", "int": "INTEGER", "double": "REAL", "currency": "REAL", "percent": "REAL"}
+
+
+class Database:
+    """One connection; requests take turns, each change is one transaction."""
+
+    def __init__(self, schema: Schema, calendar: Calendar, file: Path | None = None) -> None:
+        self.schema = schema
+        self.calendar = calendar
+        self.lock = threading.RLock()
+        self._db = sqlite3.connect(file or ":memory:", isolation_level=None, check_same_thread=False)
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        self._db.execute("PRAGMA case_sensitive_like = OFF")
+        self._functions()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was created yet."""
+        return not self.rows("SELECT 1 FROM sqlite_master WHERE name = '_sequence'")
+
+    def create(self) -> None:
+        """Tables for every object, the view of everything that has a name, and the index for searches."""
+        with self.transaction():
+            self._db.execute("CREATE TABLE _sequence(object TEXT PRIMARY KEY, last INTEGER NOT NULL)")
+            for item in self.schema.objects.values():
+                if item.name in ("Name", "KnowledgeArticleVersion"):
+                    continue
+                columns = [
+                    f'"{field.name}" {SQL_TYPES.get(field.type, "TEXT")}'
+                    + (
+                        " PRIMARY KEY"
+                        if field.name == "Id"
+                        else " NOT NULL DEFAULT 0"
+                        if field.type == "boolean"
+                        else ""
+                    )
+                    for field in item.fields
+                    if field.is_stored
+                ]
+                self._db.execute(f'CREATE TABLE "{item.name}"({", ".join(columns)}) WITHOUT ROWID')
+                for field in item.fields:
+                    if field.type == "reference" and field.is_stored:
+                        self._db.execute(f'CREATE INDEX "{item.name}.{field.name}" ON "{item.name}"("{field.name}")')
+            self._db.execute(f'CREATE VIEW "Name" AS {self._names()}')
+            self._db.execute('CREATE VIEW "KnowledgeArticleVersion" AS SELECT * FROM "Knowledge__kav"')
+            self._db.execute(
+                "CREATE VIRTUAL TABLE _search USING fts5(object UNINDEXED, id UNINDEXED, name, email, phone, rest)"
+            )
+            self._db.execute("CREATE TABLE _searched(id TEXT PRIMARY KEY, row INTEGER NOT NULL)")
+            self._db.execute("CREATE TABLE _cursor(locator TEXT PRIMARY KEY, statement TEXT, ids TEXT, made REAL)")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All of it or nothing."""
+        with self.lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    def rows(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Read."""
+        with self.lock:
+            return self._db.execute(sql, params).fetchall()
+
+    def next_id(self, item: ObjectType) -> str:
+        """The id of a new record."""
+        self._db.execute("INSERT INTO _sequence VALUES (?, 0) ON CONFLICT DO NOTHING", (item.name,))
+        (number,) = self._db.execute(
+            "UPDATE _sequence SET last = last + 1 WHERE object = ? RETURNING last", (item.name,)
+        ).fetchone()
+        return make_id(item.prefix or "000", number)
+
+    def insert(self, item: ObjectType, record: Mapping[str, Any]) -> None:
+        """Add a record that was checked; inside a transaction."""
+        names = list(record)
+        marks = ", ".join("?" for _ in names)
+        columns = ", ".join(f'"{name}"' for name in names)
+        self._db.execute(f'INSERT INTO "{item.name}"({columns}) VALUES ({marks})', [record[name] for name in names])
+        self._index(item, str(record["Id"]))
+
+    def update(self, item: ObjectType, record_id: str, values: Mapping[str, Any]) -> None:
+        """Change a record; inside a transaction."""
+        sets = ", ".join(f'"{name}" = ?' for name in values)
+        self._db.execute(f'UPDATE "{item.name}" SET {sets} WHERE "Id" = ?', [*values.values(), record_id])
+        self._index(item, record_id)
+
+    def record(self, item: ObjectType, record_id: str) -> dict[str, Any] | None:
+        """A record by its id, deleted ones too."""
+        names = [field.name for field in item.fields if field.is_stored]
+        columns = ", ".join(f'"{name}"' for name in names)
+        found = self.rows(f'SELECT {columns} FROM "{item.name}" WHERE "Id" = ?', (record_id,))
+        return dict(zip(names, found[0], strict=True)) if found else None
+
+    def keep_cursor(self, locator: str, statement: str, ids: str, made: float) -> None:
+        """Remember what a query found, for its further pages."""
+        with self.transaction():
+            self._db.execute("INSERT INTO _cursor VALUES (?, ?, ?, ?)", (locator, statement, ids, made))
+
+    def _index(self, item: ObjectType, record_id: str) -> None:
+        """Make a record findable by its words."""
+        known = self._db.execute("DELETE FROM _searched WHERE id = ? RETURNING row", (record_id,)).fetchone()
+        if known:
+            self._db.execute("DELETE FROM _search WHERE rowid = ?", known)
+        if not item.searchable:
+            return
+        record = self.record(item, record_id)
+        if record is None or record.get("IsDeleted"):
+            return
+        texts: dict[str, list[str]] = {"name": [], "email": [], "phone": [], "rest": []}
+        for field in item.fields:
+            value = record.get(field.name)
+            if not isinstance(value, str) or field.type in ("id", "reference", "date", "datetime"):
+                continue
+            kind = "name" if field.name_field or field.name in ("FirstName", "LastName", "Subject", "Title") else "rest"
+            texts[field.type if field.type in ("email", "phone") else kind].append(value)
+        made = self._db.execute(
+            "INSERT INTO _search VALUES (?, ?, ?, ?, ?, ?)",
+            (item.name, record_id, *("\n".join(part) for part in texts.values())),
+        )
+        self._db.execute("INSERT INTO _searched VALUES (?, ?)", (record_id, made.lastrowid))
+
+    def _names(self) -> str:
+        """Everything a polymorphic field may point to, as one table with the columns all names have."""
+        targets = {
+            target
+            for item in self.schema.objects.values()
+            for field in item.fields
+            if field.is_polymorphic
+            for target in field.reference_to
+        }
+        parts = []
+        for name in sorted(targets):
+            item = self.schema.get(name)
+            if item is None or item.name_field is None:
+                continue
+            known = {field.name for field in item.fields if field.is_stored}
+            columns = [f'"{field}"' if field in known else f'NULL AS "{field}"' for field in NAME_FIELDS]
+            parts.append(
+                f'SELECT "Id", "{item.name_field.name}" AS "Name", \'{item.name}\' AS "Type", {", ".join(columns)}, '
+                f'"IsDeleted" FROM "{item.name}"'
+            )
+        return " UNION ALL ".join(parts)
+
+    def _functions(self) -> None:
+        def add(name: str, count: int, function: Any) -> None:
+            self._db.create_function(name, count, function, deterministic=True)
+
+        add("folded", 1, lambda text: text.casefold() if isinstance(text, str) else text)
+        add("sorted_as", 1, lambda text: text.upper() if isinstance(text, str) else text)
+        add("includes", 2, _includes)
+        add("distance", 5, _distance)
+        add("formatted", 2, _formatted)
+        add("fiscal", 2, lambda day, part: self.calendar.fiscal(date.fromisoformat(day))[part] if day else None)
+        add("local_time", 1, self._local_time)
+
+    def _local_time(self, text: str | None) -> str | None:
+        if text is None or len(text) <= len("2026-01-01"):
+            return text
+        local = parsed_moment(text).astimezone(ZoneInfo(self.calendar.zone))
+        return stored_moment(local.replace(tzinfo=ZoneInfo("UTC")))
+
+
+def _includes(held: str | None, wanted: str) -> int:
+    have = {part.casefold() for part in (held or "").split(";") if part}
+    return int(all(part.strip().casefold() in have for part in wanted.split(";")))
+
+
+def _distance(
+    latitude: float | None, longitude: float | None, to_latitude: float, to_longitude: float, unit: str
+) -> float | None:
+    if latitude is None or longitude is None:
+        return None
+    first, second = math.radians(latitude), math.radians(to_latitude)
+    step = math.radians(to_longitude - longitude)
+    half = math.sin((second - first) / 2) ** 2 + math.cos(first) * math.cos(second) * math.sin(step / 2) ** 2
+    kilometres = 2 * EARTH_KM * math.asin(min(1.0, math.sqrt(half)))
+    return kilometres * MILES if unit == "mi" else kilometres
+
+
+def _formatted(value: Any, kind: str) -> str | None:
+    if value is None:
+        return None
+    match kind:
+        case "date":
+            day = date.fromisoformat(value)
+            return f"{day.month}/{day.day}/{day.year}"
+        case "datetime":
+            moment = parsed_moment(value)
+            hour = moment.strftime("%I").lstrip("0")
+            return f"{moment.month}/{moment.day}/{moment.year}, {hour}:{moment.strftime('%M %p')}"
+        case "currency":
+            return f"USD {value:,.2f}"
+        case "double" | "int" | "percent":
+            return f"{value:,.2f}".rstrip("0").rstrip(".")
+    return str(value)
