@@ -166,7 +166,7 @@ def to_searchable(files: dict[str, list[Path]], work: Path) -> None:
     for kind, paths in files.items():
         base = opened(work / f"base-{kind}")
         started, used = time.perf_counter(), cpu()
-        tasks = [base.add(base.admit(path, {})) for path in paths]
+        tasks = [base.add(path, {}) for path in paths]
         wanted = {str(task.details["document_id"]) for task in tasks}
         while wanted - set(base.store.digests()) - _ended(base, tasks):
             time.sleep(0.05)
@@ -201,7 +201,7 @@ def beside_chroma(files: dict[str, list[Path]], work: Path) -> None:
     base = opened(work / "base-texts")
     base.embedder.embed(["warm"])  # type: ignore[union-attr]
     used = cpu()
-    base.tasks.wait(base.add(base.admit(folder / "all.txt", {})).id)
+    base.tasks.wait(base.add(folder / "all.txt", {}).id)
     base.search("first", top_k=10)
     ingest = cpu() - used
     chunks = [stored.chunk.plain for document in base.documents() for stored in base.store.chunks_of(document.id)]

@@ -126,6 +126,7 @@ def open_knowledge(settings: Settings) -> "KnowledgeBase":
         allowed_roots=storage.allowed_roots,
         max_file_size_mb=settings.processing.max_file_size_mb,
         max_concurrent_tasks=settings.processing.max_concurrent_tasks,
+        read_only=settings.read_only,
         reading=ReadingOptions(
             split=SplitOptions(chunking.chunk_size, chunking.chunk_overlap, chunking.strategy),
             read=ReadOptions(

@@ -49,7 +49,7 @@ def add(paths: tuple[str, ...], force_ocr: bool, contexts: tuple[str, ...], as_j
         base.contexts.check(contexts)
         for path in files:
             try:
-                tasks[path] = base.add(base.admit(path, {}, force_ocr=force_ocr, contexts=contexts))
+                tasks[path] = base.add(path, {}, force_ocr=force_ocr, contexts=contexts)
             except BedstoneError as error:
                 rows.append({"file": str(path), "status": "failed", "message": error.message})
         with _bar() as bar:
@@ -138,8 +138,11 @@ def list_documents(context: str | None, sort_by: str, as_json: bool, **options: 
     arguments = {"limit": 1000, "sort_by": sort_by, **({"context": context} if context else {})}
     if as_json:
         call_and_print("knowledge-show", arguments, _asked(options))
-    answer = json.loads(answer_of("knowledge-show", arguments, _asked(options)).text)
-    if not answer["documents"]:
+    answer = _answered("knowledge-show", arguments, options)
+    rows = answer["documents"]
+    while len(rows) < answer["total_count"]:
+        rows += _answered("knowledge-show", arguments | {"offset": len(rows)}, options)["documents"]
+    if not rows:
         click.echo(answer["message"])
         return
     from rich.console import Console
@@ -150,7 +153,7 @@ def list_documents(context: str | None, sort_by: str, as_json: bool, **options: 
     for heading in ("file", "size", "chunks", "status"):
         table.add_column(heading, overflow="fold")
     table.add_column("document", no_wrap=True, min_width=36)
-    for row in answer["documents"]:
+    for row in rows:
         size = f"{row['size_bytes'] / 1024:,.0f} KB"
         table.add_row(escape(row["filename"]), size, str(row["chunk_count"]), row["processing_status"], row["id"])
     console = Console()
@@ -167,16 +170,13 @@ def show(document_id: str, pages: str | None, as_json: bool, **options: Any) -> 
     arguments: dict[str, Any] = {"document_id": document_id, "max_characters": 200_000}
     if pages:
         first, _, last = pages.partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
+        if not first.isdecimal() or (last and not last.isdecimal()):
             raise InvalidInput(f"--pages takes a page or a range such as 2-5, not {pages!r}.")
         arguments |= {"start_page": int(first), "end_page": int(last or first)}
     if as_json:
         call_and_print("knowledge-get", arguments, _asked(options))
     while True:
-        reply = answer_of("knowledge-get", arguments, _asked(options))
-        answer = json.loads(reply.text)
-        if reply.is_error:
-            raise click.ClickException(answer["message"])
+        answer = _answered("knowledge-get", arguments, options)
         click.echo(answer["text"], nl=False)
         if answer["next_offset"] is None:
             click.echo()
@@ -200,6 +200,8 @@ def remove(document_id: str, yes: bool, **options: Any) -> None:
 def clear(yes: bool, **options: Any) -> None:
     """Remove everything."""
     phrase = "DELETE ALL" if yes else click.prompt("This removes ALL documents. Type DELETE ALL to go on")
+    if phrase != "DELETE ALL":
+        raise click.ClickException("Nothing was removed: the phrase is DELETE ALL.")
     call_and_print("knowledge-clear", {"confirm": True, "confirmation_phrase": phrase}, _asked(options))
 
 
@@ -234,10 +236,15 @@ def import_all(file: Path, **options: Any) -> None:
         line = bar.add_task("Reading", total=None)
         tasks = list(import_base(base, file, lambda name: bar.update(line, description=name)))
         bar.update(line, total=len(tasks))
+        ended = []
         for task in tasks:
-            _watched(base, task, lambda said: bar.update(line, description=said))
+            ended.append(_watched(base, task, lambda said: bar.update(line, description=said)))
             bar.advance(line)
-    click.echo(f"{len(tasks)} documents added from {file}.")
+    failed = [task for task in ended if task.status != "completed"]
+    for task in failed:
+        click.echo(f"{task.details['filename']}: {_told(task)['message']}", err=True)
+    click.echo(f"{len(ended) - len(failed)} documents added from {file}.")
+    sys.exit(1 if failed else 0)
 
 
 @knowledge.group
@@ -298,6 +305,15 @@ def extract(file: Path, as_json: bool, password: str | None, force_ocr: bool) ->
     numbered = [page.markdown for page in pages] if pages and pages[0].number is not None else None
     answer = {"markdown": text, "pages": numbered, "error": None, "warnings": notes.warnings}
     click.echo(json.dumps(answer, ensure_ascii=False))
+
+
+def _answered(tool: str, arguments: dict[str, Any], options: dict[str, Any]) -> Any:
+    """What a tool answers; its errors are told as sentences."""
+    reply = answer_of(tool, arguments, _asked(options))
+    answer = json.loads(reply.text)
+    if reply.is_error:
+        raise click.ClickException(answer["message"])
+    return answer
 
 
 def _asked(options: dict[str, Any]) -> dict[str, Any]:

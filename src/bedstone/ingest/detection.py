@@ -11,7 +11,6 @@ MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", "png"),
     (b"\xff\xd8\xff", "jpg"),
     (b"GIF8", "png"),
-    (b"BM", "png"),
     (b"II*\0", "png"),
     (b"MM\0*", "png"),
     (b"{\\rtf", "rtf"),
@@ -38,9 +37,16 @@ def detect(path: Path, name: str | None = None) -> str | None:
     if start.startswith(OLD_OFFICE):
         return promised if promised in OFFICE else None
     found = next((kind for magic, kind in MAGIC if start.startswith(magic)), None)
+    if _is_bitmap(start):
+        found = "png"
     if found is None and b"%PDF-" in start[:1024]:
         found = "pdf"
     return found or promised  # damaged, or lying: its reader says so
+
+
+def _is_bitmap(start: bytes) -> bool:
+    """BMP: two letters, the size, and zeros that no text has."""
+    return start.startswith(b"BM") and start[6:10] == bytes(4)
 
 
 def _inside_zip(path: Path) -> str | None:

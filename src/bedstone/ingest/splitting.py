@@ -147,13 +147,13 @@ def _sentence_parts(text: str, options: SplitOptions) -> Iterator[str]:
 
 def _sentences(text: str, most: int) -> Iterator[str]:
     for found in SENTENCE.findall(text):
-        sentence = found
-        while len(sentence) > most:
-            cut = sentence.rfind(" ", 1, most) + 1 or most
-            yield sentence[:cut]
-            sentence = sentence[cut:]
-        if sentence:
-            yield sentence
+        start = 0
+        while len(found) - start > most:
+            cut = found.rfind(" ", start + 1, start + most) + 1 or start + most
+            yield found[start:cut]
+            start = cut
+        if start < len(found):
+            yield found[start:]
 
 
 def _tail(held: list[str], overlap: int) -> list[str]:

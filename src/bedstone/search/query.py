@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 Mode = Literal["hybrid", "words", "vectors"]
@@ -35,11 +36,17 @@ class AnyOf:
 Filter = Is | Without | AllOf | AnyOf
 
 
+@lru_cache(maxsize=8)
+def _as_set(values: tuple[str, ...]) -> frozenset[str]:
+    """A filter may name thousands of documents, and is asked for each of them."""
+    return frozenset(values)
+
+
 def matches(condition: Filter, facets: Mapping[str, str]) -> bool:
     """Whether a chunk with these facets passes."""
     match condition:
         case Is(key, values):
-            return facets.get(key) in values
+            return facets.get(key) in _as_set(values)
         case Without(key):
             return key not in facets
         case AllOf(filters):

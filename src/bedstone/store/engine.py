@@ -83,6 +83,12 @@ class StoreEngine(Protocol):
     def update_documents(self, documents: Iterable[Document]) -> None:
         """Replace what is known of documents without touching their chunks; no change for any index."""
 
+    def version(self) -> tuple[int, int]:
+        """Another one after every change, whoever made it."""
+
+    def with_digest(self, digest: str) -> Document | None:
+        """A document with this digest."""
+
     def digests(self) -> dict[str, str]:
         """The digest of every document by its id."""
 
@@ -136,6 +142,9 @@ class StoreEngine(Protocol):
 
     def task(self, task_id: str) -> TaskRecord | None:
         """One task."""
+
+    def queued_before(self, task: TaskRecord) -> int:
+        """How many queued tasks come before one."""
 
     def tasks(self, statuses: Collection[TaskStatus], *, limit: int = 1000) -> list[TaskRecord]:
         """Tasks in these states, the oldest first."""

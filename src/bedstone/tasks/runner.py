@@ -27,8 +27,15 @@ NICENESS = 10
 CANCEL = "cancel:"  # the store's note that somebody wants a task cancelled that runs in another process
 
 
+RETRIES, RETRY_SECONDS = 10, 1.0  # a store that is locked or full for a moment costs no task
+
+
 class Cancelled(BaseException):
-    """Raised inside the work when somebody cancels it."""
+    """Raised inside the work when somebody cancels it, or when the process is to end."""
+
+
+class Postponed(Exception):
+    """Raised inside the work when it has to wait for another task: it goes to the end of the queue."""
 
 
 @dataclass
@@ -40,6 +47,7 @@ class Progress:
     total: float = 1.0
     on_cancel: Callable[[], None] | None = None
     is_cancelled: bool = False
+    is_interrupted: bool = False  # by the end of the process, not by anybody's wish
 
     @property
     def share(self) -> float:
@@ -48,15 +56,28 @@ class Progress:
 
     def update(self, step: str, done: float, total: float) -> None:
         """Say where the work is; ends it here if it was cancelled."""
-        if self.is_cancelled:
+        if self.is_ending:
             raise Cancelled
         before = self.share
         self.step, self.total = step, total
         self.done = max(done, before * total)
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether the work is to end here."""
+        return self.is_cancelled or self.is_interrupted
+
     def cancel(self) -> None:
         """End the work at its next step, or at once if it knows how."""
         self.is_cancelled = True
+        self._end()
+
+    def interrupt(self) -> None:
+        """The same, but it goes on at the next start."""
+        self.is_interrupted = True
+        self._end()
+
+    def _end(self) -> None:
         if self.on_cancel is not None:
             self.on_cancel()
 
@@ -123,7 +144,7 @@ class TaskRunner:
             running = list(self._running.values())
             self._changed.notify_all()
         for item in running:
-            item.progress.cancel()
+            item.progress.interrupt()
         for thread in self._threads:
             thread.join(10)
         if self._ownership is not None:
@@ -159,8 +180,8 @@ class TaskRunner:
 
     def position(self, task_id: str) -> int:
         """A queued task's place, from 1."""
-        waiting = [task.id for task in self._store.tasks({"queued"})]
-        return waiting.index(task_id) + 1 if task_id in waiting else 0
+        task = self._store.task(task_id)
+        return self._store.queued_before(task) + 1 if task is not None and task.status == "queued" else 0
 
     def cancel(self, task_id: str) -> bool:
         """Cancel a task that waits or runs; False when it had already ended."""
@@ -176,12 +197,11 @@ class TaskRunner:
         task = self._store.task(task_id)
         if task is None or task.finished is not None:
             return False
+        self._store.set_setting(f"{CANCEL}{task_id}", "")  # it counts also if the process ends before the work does
         with self._changed:
             item = self._running.get(task_id)
         if item is not None:
             item.progress.cancel()
-        else:
-            self._store.set_setting(f"{CANCEL}{task_id}", "")
         return True
 
     def wait(self, task_id: str) -> TaskRecord:
@@ -196,8 +216,12 @@ class TaskRunner:
 
     def _begin(self) -> None:
         """Queue again what was interrupted, and take tasks."""
-        for task in self._store.tasks({"running"}):
-            if task.attempts >= MOST_ATTEMPTS:
+        unwanted = self._store.settings(CANCEL)
+        for task in self._store.tasks({"running"}, limit=10**6):
+            if task.id in unwanted:
+                self._duties.undo(task)
+                self._finish(task, "cancelled", {})
+            elif task.attempts >= MOST_ATTEMPTS:
                 self._duties.undo(task)
                 self._finish(task, "failed", {"error": "interrupted", "message": "The server was interrupted twice."})
             else:
@@ -227,9 +251,13 @@ class TaskRunner:
         for task_id in self._store.settings(CANCEL):
             if item := self._running.get(task_id):
                 item.progress.cancel()
-            self._store.delete_setting(f"{CANCEL}{task_id}")
+            else:  # it has ended meanwhile
+                self._store.delete_setting(f"{CANCEL}{task_id}")
         with self._changed:
             running = list(self._running.values())
+            for task in self._store.tasks({"running"}):
+                if task.id not in self._running:  # its end could not be written down
+                    self._store.change_task(replace(task, status="queued"), "running")
             if self._next() is not None:
                 self._changed.notify_all()
         for item in running:
@@ -245,18 +273,27 @@ class TaskRunner:
 
     def _take(self) -> None:
         _be_patient()
-        while True:
-            with self._changed:
-                while not self._stop.is_set() and (task := self._next()) is None:
-                    self._changed.wait()
-                if self._stop.is_set():
-                    return
-                assert task is not None
-                task = replace(task, status="running", started=time.time(), attempts=task.attempts + 1)
-                if not self._store.change_task(task, "queued"):
-                    continue
-                item = self._running[task.id] = _Running(task)
-            self._run(task, item.progress)
+        while not self._stop.is_set():
+            try:
+                item = self._claimed()
+                if item is not None:
+                    self._run(item.task, item.progress)
+            except Exception:  # of the store: the next task may find it well again
+                logger.exception("Taking a task failed", extra={"action": "tasks_failed"})
+                self._stop.wait(RETRY_SECONDS)
+
+    def _claimed(self) -> _Running | None:
+        with self._changed:
+            while not self._stop.is_set() and (task := self._next()) is None:
+                self._changed.wait()
+            if self._stop.is_set():
+                return None
+            assert task is not None
+            task = replace(task, status="running", started=time.time(), attempts=task.attempts + 1)
+            if not self._store.change_task(task, "queued"):
+                return None
+            item = self._running[task.id] = _Running(task)
+            return item
 
     def _next(self) -> TaskRecord | None:
         return next(iter(self._store.tasks({"queued"}, limit=1)), None)
@@ -265,27 +302,46 @@ class TaskRunner:
         try:
             result = self._duties.work(task, progress)
         except Cancelled:
-            if self._stop.is_set():  # it goes on at the next start, and was not at fault
-                self._store.put_task(replace(task, status="queued", attempts=task.attempts - 1))
-                return
-            self._duties.undo(task)
-            self._end(task, "cancelled", {"share": progress.share})
+            if progress.is_cancelled:
+                self._end(task, "cancelled", {"share": progress.share}, undo=True)
+            else:  # it goes on at the next start, and was not at fault
+                self._requeue(replace(task, status="queued", attempts=task.attempts - 1))
+        except Postponed:
+            self._requeue(replace(task, status="queued", attempts=task.attempts - 1, created=time.time()))
+            self._stop.wait(TICK_SECONDS)
         except BedstoneError as error:
-            self._duties.undo(task)
-            self._end(task, "failed", {"error": error.code, "message": error.message})
+            self._end(task, "failed", {"error": error.code, "message": error.message}, undo=True)
         except Exception:
             logger.exception("The task %s failed", task.id, extra={"action": "task_failed"})
-            self._duties.undo(task)
             message = "Something unforeseen happened; the log says what."
-            self._end(task, "failed", {"error": "internal_error", "message": message})
+            self._end(task, "failed", {"error": "internal_error", "message": message}, undo=True)
         else:
             self._end(task, "completed", {"result": dict(result)})
 
-    def _end(self, task: TaskRecord, status: Any, details: Mapping[str, Any]) -> None:
+    def _requeue(self, task: TaskRecord) -> None:
         with self._changed:
             self._running.pop(task.id, None)
-            self._finish(task, status, details)
-            self._changed.notify_all()
+            self._store.put_task(task)
+
+    def _end(self, task: TaskRecord, status: Any, details: Mapping[str, Any], *, undo: bool = False) -> None:
+        """Write down how a task ended; again and again if the store is not well."""
+        for attempt in range(RETRIES):
+            try:
+                if undo:
+                    self._duties.undo(task)
+                with self._changed:
+                    self._finish(task, status, details)
+                    self._running.pop(task.id, None)
+                    self._changed.notify_all()
+            except Exception:
+                logger.exception("The end of the task %s is not kept yet", task.id, extra={"action": "task_unkept"})
+                if attempt == RETRIES - 1 or self._stop.wait(RETRY_SECONDS):
+                    break
+            else:
+                self._store.delete_setting(f"{CANCEL}{task.id}")
+                return
+        with self._changed:  # it is taken up again, and is done at once if it was done
+            self._running.pop(task.id, None)
 
     def _finish(self, task: TaskRecord, status: Any, details: Mapping[str, Any]) -> None:
         kept = {**task.details, **details}

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,8 @@ Told = Callable[[str], None]
 
 def export_base(base: KnowledgeBase, target: Path, on_document: Told = lambda _: None) -> int:
     """Write every finished document; how many there were. The file appears when it is complete."""
+    if not target.absolute().parent.is_dir():
+        raise InvalidInput(f"There is no folder {target.absolute().parent}.")
     draft = target.with_name(f"{target.name}.tmp")
     documents = [item for item in base.documents() if item.metadata["status"] == "completed"]
     manifest = {
@@ -56,10 +59,10 @@ def import_base(base: KnowledgeBase, source: Path, on_document: Told = lambda _:
             known = set(base.store.digests().values())
             for data in manifest["documents"]:
                 document = Document(**data)
-                if document.digest not in known:
+                if document.digest not in known and base.store.document(document.id) is None:
                     on_document(document.metadata["filename"])
                     yield _restored(base, archive, document)
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, OSError) as error:
+    except (zipfile.BadZipFile, zlib.error, KeyError, TypeError, ValueError, OSError) as error:
         raise InvalidInput(f"{source} is not an export of a knowledge base: {error}") from error
 
 
@@ -83,4 +86,4 @@ def _restored(base: KnowledgeBase, archive: zipfile.ZipFile, document: Document)
             if entry.filename.startswith(prefix) and re.fullmatch(r"(content\.[a-z0-9]+|text\.json\.z)", name):
                 with archive.open(entry) as packed, (folder / name).open("wb") as file:
                     shutil.copyfileobj(packed, file)
-    return base.restore(replace(document, metadata={**document.metadata, "status": "processing"}))
+        return base.restore(replace(document, metadata={**document.metadata, "status": "processing"}))

@@ -1,14 +1,17 @@
 """What people add: files in, passages out. One truth in a store, indexes derived from it."""
 
+import logging
+import os
 import sqlite3
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bedstone.documents import Document, StoredChunk
-from bedstone.errors import BedstoneError, InvalidInput
+from bedstone.errors import InvalidInput
 from bedstone.ingest.extraction import Page
 from bedstone.ingest.reader import sweep_scratch
 from bedstone.library.knowledge.contexts import Contexts, contexts_of
@@ -27,6 +30,9 @@ from bedstone.tasks import Duties, Ownership, TaskRunner
 if TYPE_CHECKING:
     from bedstone.search.embedder import Embedder
 
+logger = logging.getLogger(__name__)
+
+VECTORS_SECONDS = 2.0  # between looks for passages that lack theirs
 CHANGED = "changed"  # the store's note of when something was last removed
 
 
@@ -39,6 +45,7 @@ class KnowledgeOptions:
     allowed_roots: Sequence[Path] = ()
     max_file_size_mb: int = 100
     max_concurrent_tasks: int = 3
+    read_only: bool = False
     reading: ReadingOptions = field(default_factory=ReadingOptions)
 
 
@@ -68,26 +75,38 @@ class KnowledgeBase:
 
     def __init__(self, options: KnowledgeOptions, embedder: "Callable[[], Embedder | None]") -> None:
         self.options = options
+        self._closing = threading.Event()
+        self._vectors: threading.Thread | None = None
+        self._listed: tuple[tuple[int, int], list[Document]] | None = None
         options.index_path.mkdir(parents=True, exist_ok=True)
-        self.store = SqliteStore(options.index_path / "knowledge.sqlite", durable=True)
+        file = options.index_path / "knowledge.sqlite"
+        is_frozen = options.read_only and file.exists() and not os.access(file, os.W_OK)
+        self.store = SqliteStore(file, read_only=is_frozen, durable=not is_frozen)
         self.contexts = Contexts(self.store)
-        self.shelf = Shelf(options.documents_path, options.allowed_roots, options.max_file_size_mb)
+        self.shelf = Shelf(
+            options.documents_path, options.index_path / ".adding", options.allowed_roots, options.max_file_size_mb
+        )
         self._index = KnowledgeIndex(self.store, options.index_path, embedder)
         self._processing = Processing(self.store, self.shelf, self._index, self.contexts, options.reading)
-        duties = Duties(self._processing.work, self._processing.undo, self._index.own, self._index.follow)
+        duties = Duties(self._processing.work, self._processing.undo, self._own, self._index.follow)
         ownership = Ownership(options.index_path / ".owner")
         self.tasks = TaskRunner(self.store, duties, workers=options.max_concurrent_tasks, ownership=ownership)
 
     def open(self) -> None:
         """Begin: what was interrupted goes on."""
+        if self.options.read_only:
+            return
         self.tasks.start()
         if self.tasks.is_owner:
-            self._sweep()
+            self.shelf.sweep(self._known_folders)
             sweep_scratch()
 
     def close(self) -> None:
         """End in good order."""
+        self._closing.set()
         self.tasks.stop()
+        if self._vectors is not None:
+            self._vectors.join(10)
         self._index.close()
         self.store.close()
 
@@ -105,13 +124,22 @@ class KnowledgeBase:
         wanted = self.contexts.check(contexts)
         copy = self.shelf.take(path)
         details = {**asdict(copy), "metadata": dict(metadata), "force_ocr": force_ocr, "contexts": wanted}
-        duplicate = self._processing.same(copy.digest)
+        duplicate = self.store.with_digest(copy.digest)
+        if duplicate is not None and duplicate.metadata["status"] != "completed":
+            duplicate = None  # it may still fail: the task waits for it
         if duplicate is not None:
             self.shelf.drop(copy.document_id)
         return Admitted(details, duplicate)
 
-    def add(self, admitted: Admitted) -> TaskRecord:
-        """Queue a file that was admitted; a duplicate is done at once."""
+    def add(
+        self, path: Path, metadata: Mapping[str, Any], *, force_ocr: bool = False, contexts: Sequence[str] = ()
+    ) -> TaskRecord:
+        """Queue a file; one that is known already is done at once."""
+        with self.shelf.adding():
+            admitted = self.admit(path, metadata, force_ocr=force_ocr, contexts=contexts)
+            return self._queued(admitted)
+
+    def _queued(self, admitted: Admitted) -> TaskRecord:
         if admitted.duplicate is not None:
             result = self._processing.duplicate(admitted.duplicate, admitted.details["contexts"])
             return self.tasks.add_finished("add", admitted.details, result)
@@ -145,7 +173,9 @@ class KnowledgeBase:
                 "Knowledge base is empty. Add documents with knowledge-add first", document_count=0
             )
         condition = None
-        if filters or context is not None:
+        if filters and set(filters) == {"format"} and context is None:
+            condition = Is("format", tuple(name.lower() for name in _several(filters["format"])))
+        elif filters or context is not None:
             allowed = tuple(item.id for item in self.documents(context) if passes(item, filters or {}))
             if not allowed:
                 return []
@@ -178,8 +208,13 @@ class KnowledgeBase:
 
     def documents(self, context: str | None = None) -> list[Document]:
         """Every document that can be searched, or those of one context."""
-        everything = self.store.documents(limit=2**31)
-        return everything if context is None else [item for item in everything if context in contexts_of(item)]
+        version = self.store.version()
+        if self._listed is None or self._listed[0] != version:
+            self._listed = (version, self.store.documents(limit=2**31))
+        everything = self._listed[1]
+        if context is None:
+            return list(everything)
+        return [item for item in everything if context in contexts_of(item)]
 
     def document(self, document_id: str) -> Document:
         """One document."""
@@ -206,9 +241,22 @@ class KnowledgeBase:
 
     # Managing
 
+    def removable(self, document_id: str) -> str:
+        """The file name of a document, or of one that could not be read."""
+        found = self.store.document(document_id)
+        if found is not None:
+            return found.metadata["filename"]
+        failed = next((task for task in self.failures() if task.details["document_id"] == document_id), None)
+        return str(failed.details["filename"]) if failed else self.document(document_id).metadata["filename"]
+
+    def failures(self) -> list[TaskRecord]:
+        """Files that could not be read, until somebody dismisses them."""
+        return [task for task in self.store.tasks({"failed"}, limit=10**6) if not task.details.get("dismissed")]
+
     def remove(self, document_id: str) -> int:
         """Remove a document with everything that belongs to it; how many chunks it had."""
-        self.document(document_id)
+        self.removable(document_id)
+        self._dismiss(task for task in self.failures() if task.details["document_id"] == document_id)
         count = self.chunk_count(document_id)
         for task in self.store.tasks({"queued", "running"}):
             if task.details.get("document_id") == document_id:
@@ -223,6 +271,7 @@ class KnowledgeBase:
         counts = self.store.counts()
         documents = self.documents()
         self._delete([document.id for document in documents])
+        self._dismiss(self.failures())
         return counts.documents, counts.passages, _size(documents) / MEGABYTE
 
     def size_on_disk(self) -> int:
@@ -233,18 +282,16 @@ class KnowledgeBase:
         """What does not work right now, by part: probed, not assumed."""
         problems: dict[str, str] = {}
         try:
-            self.store.set_setting("probe", str(time.time()))
-            self.store.delete_setting("probe")
+            if not self.options.read_only:
+                self.store.set_setting("probe", str(time.time()))
+                self.store.delete_setting("probe")
             self.store.counts()
         except sqlite3.Error as error:
             problems["vector_db"] = f"The store does not answer: {error}"
-        if reason := self.shelf.probe():
+        if not self.options.read_only and (reason := self.shelf.probe()):
             problems["storage"] = f"Storage directory not accessible: {reason}"
-        try:
-            if self.embedder is not None:
-                self.embedder.embed_query("probe")
-        except BedstoneError as error:
-            problems["embedding_model"] = f"The embedding model does not answer: {error.message}"
+        if reason := self._index.model_problem():
+            problems["embedding_model"] = f"The embedding model does not answer: {reason}"
         return problems
 
     def last_updated(self) -> float | None:
@@ -253,11 +300,27 @@ class KnowledgeBase:
         added = [float(document.metadata.get("added", 0)) for document in self.documents()]
         return max([*([float(removed)] if removed else []), *added], default=None)
 
-    def _sweep(self) -> None:
-        """Forget copies of files that were taken, but never acknowledged, when a process ended."""
+    def _own(self) -> None:
+        """This process does the work from now on; vectors that are lacking are made beside it."""
+        self._index.own()
+        self._vectors = threading.Thread(target=self._make_vectors, name="knowledge-vectors", daemon=True)
+        self._vectors.start()
+
+    def _make_vectors(self) -> None:
+        while not self._closing.wait(VECTORS_SECONDS):
+            try:
+                self._processing.embed_missing(self._closing.is_set)
+            except Exception:  # the next look may find the model well again
+                logger.exception("Vectors could not be made", extra={"action": "vectors_failed"})
+
+    def _known_folders(self) -> set[str]:
         tasks = self.store.tasks({"queued", "running"}, limit=10**6)  # first: one that ends now has its document
         known = {str(task.details.get("document_id")) for task in tasks}
-        self.shelf.sweep(known | {document.id for document in self.documents()})
+        return known | {document.id for document in self.documents()}
+
+    def _dismiss(self, tasks: Iterable[TaskRecord]) -> None:
+        for task in tasks:
+            self.store.put_task(replace(task, details={**task.details, "dismissed": True}))
 
     def _delete(self, document_ids: Sequence[str]) -> None:
         self.store.delete(document_ids)
@@ -268,3 +331,7 @@ class KnowledgeBase:
 
 def _size(documents: Sequence[Document]) -> int:
     return sum(int(document.metadata.get("size", 0)) for document in documents)
+
+
+def _several(value: Any) -> list[str]:
+    return list(value) if isinstance(value, list) else [value]

@@ -2,11 +2,13 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedstone.errors import BedstoneError
 from bedstone.search.engine import SearchEngine
 from bedstone.search.indexes.hybrid import HybridIndex
 from bedstone.search.indexes.words import OutdatedIndex, WordIndex
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MODEL = "embedding_fingerprint"
+RETRY_SECONDS = 30.0
 
 
 class KnowledgeIndex:
@@ -35,15 +38,40 @@ class KnowledgeIndex:
         self._vectors: VectorIndex | None = None
         self._engine: SearchEngine | None = None
         self._is_owner = False
+        self._problem: str | None = None
+        self._tried = -RETRY_SECONDS
+        self.forgot_vectors = False
 
     @property
     def embedder(self) -> "Embedder | None":
-        """The model, loaded when it is first needed."""
+        """The model, loaded when it is first needed; one that cannot be had is asked for again after a while."""
         with self._lock:
-            if not self._has_embedder:
-                self._embedder = self._make_embedder()
-                self._has_embedder = True
+            if not self._has_embedder and time.monotonic() - self._tried > RETRY_SECONDS:
+                self._tried = time.monotonic()
+                try:
+                    made = self._make_embedder()
+                    if made is not None:
+                        assert made.fingerprint
+                        assert made.dimensions
+                except BedstoneError as error:
+                    if self._problem is None:
+                        logger.warning("Search goes by words: %s", error.message, extra={"action": "degraded"})
+                    self._problem = error.message
+                else:
+                    self._embedder, self._has_embedder, self._problem = made, True, None
+                    self._engine = None  # it may have been opened without
             return self._embedder
+
+    def model_problem(self) -> str | None:
+        """Why the model does not answer right now, if it does not."""
+        embedder = self.embedder
+        if embedder is None:
+            return self._problem
+        try:
+            embedder.embed_query("probe")
+        except BedstoneError as error:
+            return error.message
+        return None
 
     def own(self) -> None:
         """This process writes from now on."""
@@ -54,7 +82,9 @@ class KnowledgeIndex:
     def opened(self) -> SearchEngine:
         """What to search with, up to date as far as this process can bring it."""
         with self._lock:
+            self.embedder  # noqa: B018 - one that failed may be there now
             if self._engine is None:
+                self._close()
                 self._engine = self._open()
             self._engine.index.catch_up()
             return self._engine
@@ -82,6 +112,7 @@ class KnowledgeIndex:
         if embedder is not None and self._store.setting(MODEL) != embedder.fingerprint:
             self._store.delete_passages()
             self._store.set_setting(MODEL, embedder.fingerprint)
+            self.forgot_vectors = True
 
     def _open(self) -> SearchEngine:
         embedder = self.embedder

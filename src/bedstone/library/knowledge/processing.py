@@ -1,10 +1,11 @@
 """The work of a task: a copied file to text, chunks and vectors."""
 
 import json
+import logging
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +20,9 @@ from bedstone.library.knowledge.errors import ExtractionFailed, OcrFailed
 from bedstone.library.knowledge.index import KnowledgeIndex
 from bedstone.library.knowledge.shelf import Shelf
 from bedstone.store.engine import StoreEngine, TaskRecord
-from bedstone.tasks import Cancelled, Progress
+from bedstone.tasks import Cancelled, Postponed, Progress
+
+logger = logging.getLogger(__name__)
 
 SPEED = "bytes_a_second"  # the store's note of how fast files were read
 FIRST_SPEED, LEAST_SECONDS = 200_000.0, 1
@@ -47,6 +50,8 @@ class Processing:
         self._contexts = contexts
         self._options = options
         self._adding = threading.Lock()
+        self._lacking = threading.Event()  # vectors, possibly: looked for once at the start
+        self._lacking.set()
         # A core is left to whoever searches meanwhile.
         self._embedding = threading.Semaphore(max(1, (os.cpu_count() or 1) - 1))
 
@@ -62,6 +67,8 @@ class Processing:
             except _Known as known:
                 if known.document.id == document_id:  # all was done but for saying so
                     return self.result(known.document)
+                if known.document.metadata["status"] != "completed":  # it may still fail
+                    raise Postponed from None
                 self._shelf.drop(document_id)
                 return self.duplicate(known.document, details["contexts"])
         self._embed(document, progress)
@@ -100,11 +107,6 @@ class Processing:
         """Seconds a file of a size will take, by past speed."""
         speed = float(self._store.setting(SPEED) or FIRST_SPEED)
         return max(LEAST_SECONDS, round(size / speed))
-
-    def same(self, digest: str) -> Document | None:
-        """The document that has a content, if one has."""
-        found = next((name for name, known in self._store.digests().items() if known == digest), None)
-        return self._store.document(found) if found else None
 
     def result(self, document: Document) -> dict[str, Any]:
         """What is told when a document is there."""
@@ -183,23 +185,60 @@ class Processing:
             return
         from bedstone.search.indexer import embed_chunks  # noqa: PLC0415 - loads numpy
 
-        self._index.check_model()
         chunks = self._store.chunks_of(document.id)
         total = len(chunks)
-        waiting = [stored for stored in chunks if not self._has_vectors(stored)]
-        for start in range(0, len(waiting), embedder.batch):
-            done = total - len(waiting) + start
-            share = (STEPS - CHUNKED) * done / max(total, 1)
-            progress.update("Generating embeddings", CHUNKED + share, STEPS)
-            with self._embedding:
-                vectors = embed_chunks(waiting[start : start + embedder.batch], embedder, document.title)
-            self._store.put_passages(vectors)
+        try:
+            self._index.check_model()
+            waiting = [stored for stored in chunks if not self._has_vectors(stored)]
+            for start in range(0, len(waiting), embedder.batch):
+                done = total - len(waiting) + start
+                share = (STEPS - CHUNKED) * done / max(total, 1)
+                progress.update("Generating embeddings", CHUNKED + share, STEPS)
+                with self._embedding:
+                    vectors = embed_chunks(waiting[start : start + embedder.batch], embedder, document.title)
+                self._store.put_passages(vectors)
+        except BedstoneError as error:  # it is found by words; its vectors follow when the model answers again
+            logger.warning("No vectors for %s yet: %s", document.id, error.message, extra={"action": "no_vectors"})
+            self._lacking.set()
+
+    def embed_missing(self, is_over: Callable[[], bool]) -> None:
+        """Vectors for finished documents that have none: added while there was no model, or made by another one."""
+        if not self._lacking.is_set() and not self._index.forgot_vectors:
+            return
+        if not any(self._is_finished(stored.document) for stored in self._store.unembedded(limit=1000)):
+            self._lacking.clear()
+            self._index.forgot_vectors = False
+            return
+        embedder = self._index.embedder
+        if embedder is None:
+            if self._index.model_problem() is None:  # there is to be none
+                self._lacking.clear()
+            return
+        from bedstone.search.indexer import embed_chunks  # noqa: PLC0415 - loads numpy
+
+        self._index.check_model()
+        self._index.forgot_vectors = False
+        after = 0
+        while not is_over() and (chunks := self._store.unembedded(after=after, limit=embedder.batch)):
+            after = chunks[-1].rowid
+            finished = [stored for stored in chunks if self._is_finished(stored.document)]
+            for name in {stored.document for stored in finished}:
+                title = getattr(self._store.document(name), "title", None)
+                with self._embedding:
+                    vectors = embed_chunks([item for item in finished if item.document == name], embedder, title)
+                self._store.put_passages(vectors)
+        if not is_over():
+            self._lacking.clear()
+
+    def _is_finished(self, document_id: str) -> bool:
+        document = self._store.document(document_id)
+        return document is not None and document.metadata["status"] == "completed"
 
     def _has_vectors(self, stored: StoredChunk) -> bool:
         return next(iter(self._store.passages_between(stored.rowid, stored.rowid)), None) is not None
 
     def _check_known(self, digest: str) -> None:
-        same = self.same(digest)
+        same = self._store.with_digest(digest)
         if same is not None:
             raise _Known(same)
 
@@ -226,7 +265,7 @@ def _pages(reader: FileReader, progress: Progress) -> list[Page]:
             said = f"Processing page {page.number} of {page.of}" if page.of else "Extracting text"
             progress.update(said, EXTRACTED * share, STEPS)
     except Unreadable as error:
-        if progress.is_cancelled:
+        if progress.is_ending:
             raise Cancelled from None
         raise _failure(error) from None
     finally:

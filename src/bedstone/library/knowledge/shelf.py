@@ -1,18 +1,20 @@
 """The folder with the copies of added files, and the check of what may be copied there."""
 
+import fcntl
 import json
 import os
 import shutil
 import stat
 import zlib
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import IO
 from uuid import uuid4
 
+from bedstone.errors import Unavailable
 from bedstone.ingest.detection import detect, format_of
 from bedstone.ingest.extraction import Page
 from bedstone.library.knowledge.errors import FileNotFound, FileTooLarge, PathNotAllowed, unsupported
@@ -37,36 +39,42 @@ class Copy:
 class Shelf:
     """One folder for each document: the copy of its file, and the text that was read from it."""
 
-    def __init__(self, folder: Path, allowed_roots: Sequence[Path], max_file_size_mb: int) -> None:
+    def __init__(self, folder: Path, lock: Path, allowed_roots: Sequence[Path], max_file_size_mb: int) -> None:
         self._folder = folder
+        self._lock = lock
         self._roots = [Path(os.path.realpath(root)) for root in allowed_roots]
         self._most = max_file_size_mb
         folder.mkdir(parents=True, exist_ok=True)
 
     def take(self, path: Path) -> Copy:
         """Check a file and copy it; the open file is what is checked and read, so nobody can swap it meanwhile."""
-        if format_of(path.name) is None:
-            raise unsupported(path.suffix or path.name)
-        resolved = self._allowed(path)
+        name = storable(path.name)
+        if format_of(name) is None:
+            raise unsupported(storable(path.suffix or path.name))
         document_id = str(uuid4())
-        try:
-            with resolved.open("rb") as file:
-                status = os.fstat(file.fileno())
-                if not stat.S_ISREG(status.st_mode):
-                    raise FileNotFound(f"Not a file: {path}", file_path=str(path))
-                self._check_size(status.st_size)
-                size, digest = self._copy(file, self.file(document_id, path.name))
-        except OSError as error:
-            self.drop(document_id)
-            raise FileNotFound(f"File not found: {path} ({error.strerror})", file_path=str(path)) from None
-        except FileTooLarge:
-            self.drop(document_id)
-            raise
-        found = detect(self.file(document_id, path.name), path.name)
+        target = self.file(document_id, name)
+        with self._opened(path) as file:
+            try:
+                size, digest = self._copy(file, target)
+            except OSError as error:
+                self.drop(document_id)
+                raise Unavailable(f"The file cannot be kept: {error.strerror}.") from None
+            except FileTooLarge:
+                self.drop(document_id)
+                raise
+            source = _real_path(file, path)
+        found = detect(target, name)
         if found is None:
             self.drop(document_id)
             raise unsupported(path.suffix)
-        return Copy(document_id, path.name, str(resolved), found, size, digest)
+        return Copy(document_id, name, storable(source), found, size, digest)
+
+    @contextmanager
+    def adding(self) -> Iterator[None]:
+        """While files are copied and their tasks written down, nobody takes the copies for forgotten ones."""
+        with self._lock_file() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            yield
 
     def file(self, document_id: str, filename: str) -> Path:
         """Where a document's copy is."""
@@ -89,11 +97,16 @@ class Shelf:
         """Remove a document's folder."""
         shutil.rmtree(self._folder / document_id, ignore_errors=True)
 
-    def sweep(self, known: Collection[str]) -> None:
-        """Remove folders nobody knows: of files that were copied when the process ended."""
-        for path in list(self._folder.iterdir()):
-            if path.is_dir() and path.name not in known:
-                self.drop(path.name)
+    def sweep(self, known: Callable[[], Collection[str]]) -> None:
+        """Remove folders nobody knows: of files that were copied when a process ended; not while somebody adds."""
+        with self._lock_file() as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return
+            folders = [path.name for path in self._folder.iterdir() if path.is_dir()]
+            for name in set(folders) - set(known()):
+                self.drop(name)
 
     def files(self, document_id: str) -> list[Path]:
         """A document's files."""
@@ -120,14 +133,32 @@ class Shelf:
             return str(error.strerror)
         return None
 
-    def _allowed(self, path: Path) -> Path:
-        """The real path, if it may be read; what lies elsewhere is not told."""
-        resolved = Path(os.path.realpath(path))
-        if self._roots and not any(resolved.is_relative_to(root) for root in self._roots):
-            raise PathNotAllowed(f"Reading {path} is not allowed", file_path=str(path))
-        if not resolved.is_file():
-            raise FileNotFound(f"File not found: {path}", file_path=str(path))
-        return resolved
+    @contextmanager
+    def _opened(self, path: Path) -> Iterator[IO[bytes]]:
+        """A file that may be read; what lies elsewhere is not told. What was opened is what is checked."""
+        shown = storable(str(path))
+        try:
+            resolved = Path(os.path.realpath(path.expanduser()))
+            self._check_place(resolved, shown)
+            handle = os.open(resolved, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
+        except (OSError, ValueError, RuntimeError) as error:
+            reason = getattr(error, "strerror", None)
+            message = f"File not found: {shown}" + (f" ({reason})" if reason else "")
+            raise FileNotFound(message, file_path=shown) from None
+        with os.fdopen(handle, "rb") as file:
+            self._check_place(Path(_real_path(file, resolved)), shown)
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
+                raise FileNotFound(f"Not a file: {shown}", file_path=shown)
+            self._check_size(status.st_size)
+            yield file
+
+    def _check_place(self, place: Path, shown: str) -> None:
+        if self._roots and not any(place.is_relative_to(root) for root in self._roots):
+            raise PathNotAllowed(f"Reading {shown} is not allowed", file_path=shown)
+
+    def _lock_file(self) -> IO[bytes]:
+        return self._lock.open("wb")
 
     def _check_size(self, size: int) -> None:
         if size > self._most * MEGABYTE:
@@ -148,3 +179,15 @@ class Shelf:
             copy.flush()
             os.fsync(copy.fileno())  # whoever is told that a file was taken may rely on it
         return size, digest.hexdigest()
+
+
+def storable(name: str) -> str:
+    """A name that can be kept and shown, whatever bytes a file system has for it."""
+    return os.fsencode(name).decode("utf-8", "replace") if not name.isascii() else name
+
+
+def _real_path(file: IO[bytes], path: Path) -> str:
+    """Where an open file really is, as the system tells it."""
+    with suppress(OSError):
+        return str(Path(f"/proc/self/fd/{file.fileno()}").readlink())
+    return os.path.realpath(path)

@@ -32,6 +32,7 @@ class MemoryStore:
         self._settings: dict[str, str] = {}
         self._tasks: dict[str, TaskRecord] = {}
         self._next_chunk = self._next_passage = 1
+        self._version = 0
 
     def put(self, items: Iterable[DocumentAndChunks]) -> None:
         with self._lock:
@@ -68,6 +69,15 @@ class MemoryStore:
     def update_documents(self, documents: Iterable[Document]) -> None:
         with self._lock:
             self._documents |= {item.id: item for item in documents if item.id in self._documents}
+
+    def version(self) -> tuple[int, int]:
+        with self._lock:
+            self._version += 1  # cheap to read, so nobody needs to know whether anything changed
+            return self._version, 0
+
+    def with_digest(self, digest: str) -> Document | None:
+        with self._lock:
+            return next((item for item in self._documents.values() if item.digest == digest), None)
 
     def digests(self) -> dict[str, str]:
         with self._lock:
@@ -151,6 +161,9 @@ class MemoryStore:
 
     def task(self, task_id: str) -> TaskRecord | None:
         return self._tasks.get(task_id)
+
+    def queued_before(self, task: TaskRecord) -> int:
+        return sum((other.created, other.id) < (task.created, task.id) for other in self.tasks({"queued"}, limit=10**9))
 
     def tasks(self, statuses: Collection[TaskStatus], *, limit: int = 1000) -> list[TaskRecord]:
         with self._lock:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from weakref import WeakSet
 
 from bedstone.documents import Chunk, Document, Passage, StoredChunk
 from bedstone.errors import InvalidInput
@@ -91,6 +92,10 @@ class OutdatedStore(InvalidInput):
     code = "outdated_store"
 
 
+class _Reader(sqlite3.Connection):
+    """A connection that can be remembered without being kept."""
+
+
 class SqliteStore:
     """One writing connection behind a lock, one reading connection per thread.
 
@@ -103,7 +108,9 @@ class SqliteStore:
         self._durable = durable
         self._read_only = read_only
         self._local = threading.local()
-        self._readers: list[sqlite3.Connection] = []
+        # Held by their threads: one that ends takes its connection with it.
+        self._readers: WeakSet[_Reader] = WeakSet()
+        self._written = 0
         self._lock = threading.Lock()
         self._writer = None if read_only else self._open_writer()
         self._only_reader = self._open_reader() if read_only else None
@@ -148,6 +155,16 @@ class SqliteStore:
         if rows:
             with self._transaction() as db:
                 db.executemany("UPDATE document SET title = ?, digest = ?, metadata = ? WHERE id = ?", rows)
+
+    def version(self) -> tuple[int, int]:
+        with self._lock:
+            if self._writer is None:
+                return 0, 0
+            return self._written, int(self._writer.execute("PRAGMA data_version").fetchone()[0])
+
+    def with_digest(self, digest: str) -> Document | None:
+        rows = self._read("SELECT id, title, digest, metadata FROM document WHERE digest = ? LIMIT 1", digest)
+        return _document(rows[0]) if rows else None
 
     def digests(self) -> dict[str, str]:
         return dict(self._read("SELECT id, digest FROM document"))
@@ -236,6 +253,10 @@ class SqliteStore:
         rows = self._read("SELECT * FROM task WHERE id = ?", task_id)
         return _task(rows[0]) if rows else None
 
+    def queued_before(self, task: TaskRecord) -> int:
+        query = "SELECT count(*) FROM task WHERE status = 'queued' AND (created, id) < (?, ?)"
+        return int(self._read(query, task.created, task.id)[0][0])
+
     def tasks(self, statuses: Collection[TaskStatus], *, limit: int = 1000) -> list[TaskRecord]:
         query = "SELECT * FROM task WHERE status IN (SELECT value FROM json_each(?)) ORDER BY created, id LIMIT ?"
         return [_task(row) for row in self._read(query, json.dumps(list(statuses)), limit)]
@@ -271,7 +292,7 @@ class SqliteStore:
         """Make one self-contained file of it, which may then be opened on a medium nobody can write to."""
         with self._lock:
             assert self._writer is not None, "the store was opened for reading"
-            for reader in self._readers:
+            for reader in list(self._readers):
                 reader.close()
             self._readers.clear()
             self._local = threading.local()
@@ -280,7 +301,7 @@ class SqliteStore:
 
     def close(self) -> None:
         with self._lock:
-            for connection in (*self._readers, self._writer):
+            for connection in (*list(self._readers), self._writer):
                 if connection is not None:
                     connection.close()
             self._readers.clear()
@@ -299,6 +320,7 @@ class SqliteStore:
         elif version != SCHEMA_VERSION:
             connection.close()
             raise OutdatedStore(f"{self._path} is of another version of Bedstone.")
+        connection.execute("CREATE INDEX IF NOT EXISTS document_by_digest ON document(digest)")
         return connection
 
     @staticmethod
@@ -318,18 +340,18 @@ class SqliteStore:
             connection = self._local.connection = self._open_reader()
         return connection
 
-    def _open_reader(self) -> sqlite3.Connection:
+    def _open_reader(self) -> _Reader:
         mode = "?mode=ro&immutable=1" if self._read_only else ""
         address = f"file:{quote(str(self._path))}{mode}"
         connection = sqlite3.connect(
-            address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, factory=_Reader
         )
         connection.executescript(PRAGMAS)
         if self._read_only and connection.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
             connection.close()
             raise OutdatedStore(f"{self._path} is of another version of Bedstone: build it again.")
         with self._lock:
-            self._readers.append(connection)
+            self._readers.add(connection)
         return connection
 
     def _read(self, query: str, *values: Any) -> list[Any]:
@@ -347,6 +369,7 @@ class SqliteStore:
                 self._writer.execute("ROLLBACK")
                 raise
             self._writer.execute("COMMIT")
+            self._written += 1
 
     @staticmethod
     def _remove(db: sqlite3.Connection, document_id: str) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from datetime import date
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from bedstone.toolkit import Arguments, Result
 
@@ -24,12 +24,18 @@ def _filters(filters: dict[str, Any] | None) -> dict[str, Any] | None:
         if not isinstance(days, dict) or set(days) - {"start", "end"}:
             raise ValueError("date_range must have start and end")
         for day in days.values():
-            date.fromisoformat(str(day)[:10])
+            if not isinstance(day, str):
+                raise ValueError("date_range must have dates such as 2026-01-31")  # noqa: TRY004 - what pydantic wants
+            date.fromisoformat(day[:10])
     return filters
 
 
 def _names(names: Any) -> Any:
     return [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else names
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
 
 
 Names = Annotated[list[str], BeforeValidator(_names, json_schema_input_type=list[str] | str)]
@@ -73,8 +79,12 @@ class Clear(Arguments):
     # Required of clients; but what is missing is a question to them, not an error.
     model_config = ConfigDict(json_schema_extra={"required": ["confirm", "confirmation_phrase"]})
 
-    confirm: bool | None = Field(None, description="Must be true to clear")
-    confirmation_phrase: str | None = Field(None, description='Must be "DELETE ALL"')
+    confirm: Annotated[Any, WithJsonSchema({"type": "boolean"})] = Field(
+        None, description="Must be true to clear", json_schema_extra=_without_default
+    )
+    confirmation_phrase: Annotated[Any, WithJsonSchema({"type": "string"})] = Field(
+        None, description='Must be "DELETE ALL"', json_schema_extra=_without_default
+    )
 
 
 class TaskStatusArguments(Arguments):

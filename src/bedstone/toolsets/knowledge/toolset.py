@@ -15,7 +15,7 @@ import anyio
 from anyio import to_thread
 from pydantic import Field, create_model
 
-from bedstone.errors import BedstoneError, InvalidInput, MissingArgument, UnknownTask
+from bedstone.errors import BedstoneError, InvalidInput, MissingArgument, ReadOnly, UnknownTask
 from bedstone.library.knowledge.contexts import DEFAULT, contexts_of
 from bedstone.toolkit import Arguments, NoArguments, Progress, Reply, TaskView, Tool, Toolset, tool
 from bedstone.toolsets.knowledge import views
@@ -51,7 +51,7 @@ from bedstone.toolsets.knowledge.contract import (
 )
 
 if TYPE_CHECKING:  # the engine is imported when it is first asked, not when the server starts
-    from bedstone.library.knowledge.base import Admitted, KnowledgeBase
+    from bedstone.library.knowledge.base import KnowledgeBase
     from bedstone.library.knowledge.folders import FolderKeepers
     from bedstone.store.engine import TaskRecord
 
@@ -135,20 +135,21 @@ class KnowledgeToolset(Toolset):
     async def add(self, arguments: Add, progress: Progress) -> Queued | Added:
         """Check and copy the file, then read it now or in the background."""
         if arguments.in_background:
-            admitted, task = await self._admitted(arguments)
+            task = await self._added(arguments)
             await progress(0.0, 1.0, "Queued")
             later = progress.later(task.id)
             if later is not None:
                 report = asyncio.create_task(self._report(task.id, later))
                 self._reports.add(report)
                 report.add_done_callback(self._reports.discard)
-            seconds = await self._ask(lambda base: base.estimate(int(admitted.details["size"])))
+            seconds = await self._ask(lambda base: base.estimate(int(task.details["size"])))
             return Queued(task_id=task.id, message="Document queued for processing", estimated_time_seconds=seconds)
-        _, task = await self._admitted(arguments)
+        task = await self._added(arguments)
         try:
             ended = await self._wait(task.id, progress)
         except anyio.get_cancelled_exc_class():
-            self._base().tasks.cancel(task.id)
+            with anyio.CancelScope(shield=True):
+                await self._ask(lambda base: base.tasks.cancel(task.id))
             raise
         if ended.status != "completed":
             raise views.failure(ended)
@@ -186,8 +187,7 @@ class KnowledgeToolset(Toolset):
     async def remove(self, arguments: Remove) -> Removed | ConfirmRemoval:
         """Ask first."""
         document_id = arguments.document_id
-        document = await self._ask(lambda base: base.document(document_id))
-        filename = document.metadata["filename"]
+        filename = await self._ask(lambda base: base.removable(document_id))
         if not arguments.confirm:
             count = await self._ask(lambda base: base.chunk_count(document_id))
             return ConfirmRemoval(
@@ -325,7 +325,7 @@ class KnowledgeToolset(Toolset):
         """Begin to read a file."""
         assert name == "knowledge-add"
         assert isinstance(arguments, Add)
-        _, task = await self._admitted(arguments)
+        task = await self._added(arguments)
         return await self._ask(lambda base: views.task_view(base, task))
 
     async def task(self, task_id: str) -> TaskView:
@@ -336,18 +336,19 @@ class KnowledgeToolset(Toolset):
     async def cancel_task(self, task_id: str) -> bool:
         """Cancel a file's processing."""
         await self._record(task_id)
+        if self._read_only:
+            raise ReadOnly("This server is read-only; cancelling would change something.")
         return await self._ask(lambda base: base.tasks.cancel(task_id))
 
-    async def _admitted(self, arguments: Add) -> "tuple[Admitted, TaskRecord]":
-        admitted = await self._ask(
-            lambda base: base.admit(
-                Path(arguments.file_path).expanduser(),
+    async def _added(self, arguments: Add) -> "TaskRecord":
+        return await self._ask(
+            lambda base: base.add(
+                Path(arguments.file_path),
                 arguments.metadata or {},
                 force_ocr=arguments.force_ocr,
                 contexts=arguments.contexts or (),
             )
         )
-        return admitted, await self._ask(lambda base: base.add(admitted))
 
     async def _record(self, task_id: str) -> "TaskRecord":
         task = await self._ask(lambda base: base.store.task(task_id))

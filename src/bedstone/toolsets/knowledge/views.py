@@ -75,7 +75,8 @@ def listed(base: "KnowledgeBase", arguments: Show) -> list[ListedDocument]:
     if arguments.context is not None:
         base.contexts.check([arguments.context])
     documents = {item.id: item for item in base.documents()}
-    unfinished = [_unfinished(task) for task in base.store.tasks({"queued", "running", "failed"}, limit=10**6)]
+    tasks = [*base.store.tasks({"queued", "running"}, limit=10**6), *base.failures()]
+    unfinished = [_unfinished(task) for task in tasks]
     digests = {item.digest for item in documents.values()}
     lacking = {item.digest: item for item in unfinished if item.id not in documents and item.digest not in digests}
     every = [
@@ -129,7 +130,7 @@ def document_text(base: "KnowledgeBase", arguments: Get, document_id: str) -> Do
         offset=arguments.offset,
         total_characters=len(text),
         next_offset=following if following < len(text) else None,
-        metadata=_metadata(document) | _facts(document),
+        metadata=_facts(document) | _metadata(document),
     )
 
 
@@ -147,7 +148,7 @@ def passage_text(base: "KnowledgeBase", chunk_id: str, neighbours: int) -> Passa
         chunk_count=len(chunks),
         page_num=stored.chunk.page,
         text=_joined(chunks[first : stored.position + neighbours + 1]),
-        metadata=_metadata(document) | _facts(document),
+        metadata=_facts(document) | _metadata(document),
     )
 
 
