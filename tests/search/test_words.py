@@ -1,5 +1,6 @@
 """The word index: what it finds, and that it follows its store."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -155,4 +156,19 @@ def test_an_index_of_another_version_is_built_again(tmp_path: Path, store: Memor
     assert again.applied == (0, 0)
     again.catch_up(store)
     assert found(again, store, "backoff") == ["retries"]
+    again.finish()
+
+
+def test_what_a_killed_process_left_half_written_is_no_obstacle(tmp_path: Path, store: MemoryStore) -> None:
+    index = WordIndex(tmp_path / "words")
+    index.catch_up(store)
+    index.finish()
+    meta = json.loads((tmp_path / "words" / "meta.json").read_text())
+    segment = meta["segments"][0]["segment_id"].replace("-", "")
+    for step in range(1, 60):
+        (tmp_path / "words" / f"{segment}.{meta['opstamp'] + step}.del").write_bytes(b"half")
+    store.delete(["guides/install.md"])
+    again = WordIndex(tmp_path / "words")
+    again.catch_up(store)
+    assert "install" not in found(again, store, "timeouts")
     again.finish()

@@ -1,6 +1,7 @@
 """The indexes of a knowledge base: written by the process that owns the base, read by the others."""
 
 import logging
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -86,7 +87,16 @@ class KnowledgeIndex:
             if self._engine is None:
                 self._close()
                 self._engine = self._open()
-            self._engine.index.catch_up()
+            try:
+                self._engine.index.catch_up()
+            except ValueError as error:  # of tantivy: files that do not fit each other; all of it can be made again
+                if not self._is_owner:
+                    raise
+                logger.warning("Making the word index again: %s", error, extra={"action": "index_rebuilt"})
+                self._close()
+                shutil.rmtree(self._folder / "words", ignore_errors=True)
+                self._engine = self._open()
+                self._engine.index.catch_up()
             return self._engine
 
     def frequency(self, term: str) -> int:

@@ -285,10 +285,25 @@ class WordIndex:
             return index
         if read_only and json.loads(version.read_text()) != VERSION:
             raise OutdatedIndex(f"The index in {folder} is of another version of Bedstone: build it again.")
+        if not read_only:
+            _drop_unfinished(folder)
         if read_only and not os.access(folder, os.W_OK):
             self._private = TemporaryDirectory(prefix="bedstone-index-")
             folder = _private_view(folder, Path(self._private.name))
         return tantivy.Index.open(str(folder))
+
+
+def _drop_unfinished(folder: Path) -> None:
+    """Remove deletions a killed process wrote down but never committed: the next commit would trip over its file."""
+    segments = json.loads((folder / "meta.json").read_text())["segments"]
+    known = {
+        f"{segment['segment_id'].replace('-', '')}.{segment['deletes']['opstamp']}.del"
+        for segment in segments
+        if segment.get("deletes")
+    }
+    for path in folder.glob("*.del"):
+        if path.name not in known:
+            path.unlink()
 
 
 def _private_view(folder: Path, view: Path) -> Path:
