@@ -69,6 +69,8 @@ class MemoryIndex:
     def quotes(self, text: str) -> bool:
         wanted = whole(text)
         long = len(terms(text)) >= LEAST_QUOTED
+        if len(text.split()) == 1 and any(sign.isdigit() for sign in text):
+            return any(self.frequency(term) for term in terms(text))
         return any(
             whole(stored.chunk.heading) == wanted or (long and wanted in whole(stored.chunk.plain))
             for stored in self._chunks.values()

@@ -151,12 +151,13 @@ class WordIndex:
         return {int(rowid or 0): float(score or 0.0) for rowid, (score, _) in zip(rowids, found, strict=True)}
 
     def quotes(self, text: str) -> bool:
-        """Whether the query is a heading, perhaps with the one above, a name in code, or a stretch of text."""
+        """Whether the query is a heading, perhaps with the one above, a name in code, a number, or a stretch of text."""
         if any(self._searcher.doc_freq(field, whole(text)) for field in ("heading", "trail")):
             return True
         every = self._terms(text)
         if len(text.split()) == 1:
-            return bool(compounds(text)) or len(every) > 1
+            is_number = any(sign.isdigit() for sign in text) and any(self.frequency(term) for term in every)
+            return bool(compounds(text)) or len(every) > 1 or is_number
         if len(every) < LEAST_QUOTED:
             return False
         phrase = Query.phrase_query(self._schema, "all", [*every], slop=QUOTATION_SLOP)
