@@ -163,21 +163,21 @@ def fts_expression(term: str, *, default: str) -> str | None:
 def _joined(tokens: list[str], default: str) -> str:
     """Operators between all operands, none at the ends."""
     out: list[str] = []
-    for token in tokens:
-        needs_joint = bool(out) and out[-1] not in ("AND", "OR", "NOT", "(") and token not in ("AND", "OR", "NOT", ")")
+    for piece in tokens:
+        needs_joint = bool(out) and out[-1] not in ("AND", "OR", "NOT", "(") and piece not in ("AND", "OR", "NOT", ")")
         if needs_joint:
             out.append(default)
-        if token in ("AND", "OR") and (not out or out[-1] in ("AND", "OR", "NOT", "(")):
+        if piece in ("AND", "OR") and (not out or out[-1] in ("AND", "OR", "NOT", "(")):
             continue
-        if token == NOT and out and out[-1] == "AND":
+        if piece == NOT and out and out[-1] == "AND":
             out[-1] = "NOT"
             continue
-        if token == ")" and out and out[-1] in ("AND", "OR", "NOT"):
+        if piece == ")" and out and out[-1] in ("AND", "OR", "NOT"):
             out.pop()
-        if token == ")" and out and out[-1] == "(":
+        if piece == ")" and out and out[-1] == "(":
             out.pop()
             continue
-        out.append(token)
+        out.append(piece)
     while out and out[-1] in ("AND", "OR", "NOT", "("):
         out.pop()
     if out and out[0] == NOT:

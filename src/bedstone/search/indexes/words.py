@@ -151,7 +151,7 @@ class WordIndex:
         return {int(rowid or 0): float(score or 0.0) for rowid, (score, _) in zip(rowids, found, strict=True)}
 
     def quotes(self, text: str) -> bool:
-        """Whether the query is a heading, perhaps with the one above, a name in code, a number, or a stretch of text."""
+        """Whether the query is a heading, perhaps with the one above, a name in code, a number, or a piece of text."""
         if any(self._searcher.doc_freq(field, whole(text)) for field in ("heading", "trail")):
             return True
         every = self._terms(text)
