@@ -38,6 +38,10 @@ class DemoOrg:
         """Let go of the file."""
         self.database.close()
 
+    def use_calendar(self, calendar: Calendar) -> None:
+        """Another clock."""
+        self.calendar = self.database.calendar = calendar
+
     def object(self, name: str) -> ObjectType:
         """An object by its name."""
         found = self.schema.get(name)
