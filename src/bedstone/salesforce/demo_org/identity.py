@@ -139,7 +139,8 @@ class Identity:
             address = f"{origin}{path.rstrip('/')}/{info['organization_id'][:15]}"
             inner = (
                 "<loginResponse><result><passwordExpired>false</passwordExpired><sandbox>false</sandbox>"
-                f"<metadataServerUrl>{address.replace('/u/', '/m/')}</metadataServerUrl><serverUrl>{address}</serverUrl>"
+                f"<metadataServerUrl>{address.replace('/u/', '/m/')}</metadataServerUrl>"
+                f"<serverUrl>{address}</serverUrl>"
                 f"<sessionId>{self._new_token()}</sessionId><userId>{info['user_id']}</userId>{user}"
                 "</result></loginResponse>"
             )

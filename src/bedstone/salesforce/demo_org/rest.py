@@ -98,7 +98,7 @@ class RestApi:
         """What the org offers, to everybody."""
         return [
             {
-                "label": f"{SEASONS[number % 3]} '{(number + 20) // 3:02}",
+                "label": f"{SEASONS[number % 3]} '{14 + (number - 29) // 3}",
                 "url": f"/services/data/v{number}.0",
                 "version": f"{number}.0",
             }
