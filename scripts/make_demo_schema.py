@@ -142,7 +142,8 @@ def main() -> None:
         source = known[name]
         labels = raw_labels(name)
         best = next(mark for mark in "rja" if any(mark in field["in"] for field in source["fields"]))
-        chosen = [field for field in source["fields"] if best in field["in"]]
+        # Custom fields are those of whoever's org it was.
+        chosen = [field for field in source["fields"] if best in field["in"] and not field["name"].endswith("__c")]
         fields = [made for field in chosen if (made := compact(name, field, labels))]
         inside = {(child, field): relationship for child, field, relationship in source.get("children", []) if field}
         singular, plural = labels.get("") or (label_of(name), label_of(name) + "s")
@@ -151,7 +152,11 @@ def main() -> None:
             "labelPlural": plural,
             "keyPrefix": source["keyPrefix"],
             "fields": fields,
-            "children": sorted([child, field, name_] for (child, field), name_ in inside.items() if child in OBJECTS),
+            "children": sorted(
+                [child, field, name_]
+                for (child, field), name_ in inside.items()
+                if child in OBJECTS and not field.endswith("__c")
+            ),
         }
     TARGET.write_text(json.dumps(objects, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
     fields = sum(len(item["fields"]) for item in objects.values())

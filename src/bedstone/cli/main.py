@@ -14,6 +14,7 @@ COMMANDS = {
     "knowledge": "bedstone.cli.knowledge:knowledge",
     "docs": "bedstone.cli.docs:docs",
     "kb": "bedstone.cli.kb:kb",
+    "salesforce": "bedstone.cli.salesforce:salesforce",
     "eval": "bedstone.cli.evaluate:evaluation",
     "settings": "bedstone.cli.settings:settings",
     "doctor": "bedstone.cli.doctor:doctor",

@@ -81,6 +81,7 @@ class Database:
 
     def close(self) -> None:
         """Let go of the file."""
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._db.close()
 
     @contextmanager

@@ -1,5 +1,6 @@
 """The demo org as a whole: its schema, its records, what may be done with them."""
 
+import os
 import re
 from collections.abc import Mapping
 from datetime import date
@@ -19,6 +20,20 @@ SYSTEM_FIELDS = frozenset(
     {"id", "isdeleted", "createddate", "createdbyid", "lastmodifieddate", "lastmodifiedbyid", "systemmodstamp"}
 )
 TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d+)?Z?")
+
+
+CONTENT = 1  # another number when the schema or the records are others
+
+
+def open_org(folder: Path) -> "DemoOrg":
+    """The org of a folder; its content is made once, and appears when it is complete."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"demo-org-{CONTENT}.sqlite"
+    if not file.exists():
+        draft = folder / f"{file.name}.{os.getpid()}.tmp"
+        DemoOrg(draft).close()
+        draft.replace(file)
+    return DemoOrg(file)
 
 
 class DemoOrg:
