@@ -1,6 +1,8 @@
 """`bedstone salesforce`: the demo org, and orgs."""
 
+import json
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +15,178 @@ from bedstone.errors import MissingExtra
 if TYPE_CHECKING:
     import uvicorn
 
+    from bedstone.salesforce.client import SalesforceClient
+    from bedstone.salesforce.client.orgs import Org, Orgs
     from bedstone.salesforce.demo_org.server import DemoServer
 
 FLAGS = {"--data-dir": "data_dir"}
+METHODS = ["browser", "access-token", "client-credentials", "jwt", "refresh-token", "sf", "soap", "demo"]
+DEMO_PORT = 3001
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+FORMAT = click.option(
+    "--format",
+    "output",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="How to print.",
+)
 HOST = "127.0.0.1"
 SHUTDOWN_SECONDS = 2
+CALLBACK_PORT, LOGIN_SECONDS = 1717, 300
 
 
 @click.group
 def salesforce() -> None:
-    """Salesforce: a demo org to try things on."""
+    """Salesforce: log in, query, search, describe; and a demo org to try it on."""
+
+
+@salesforce.command
+@click.option("--org", "name", default="default", show_default=True, help="Name the org gets here.")
+@click.option("--method", type=click.Choice(METHODS), default="browser", show_default=True, help="How to log in.")
+@click.option(
+    "--url", default="https://login.salesforce.com", show_default=True, help="Where one logs in, or the org's address."
+)
+@click.option("--client-id", default="", help="Of the external client app.")
+@click.option("--username", default="", help="Of the user; with sf, the alias of the org.")
+@click.option("--key-file", default="", help="Private key for jwt.")
+@click.option("--read-only", is_flag=True, help="Never change anything in this org.")
+@settings_options(FLAGS)
+def login(name: str, method: str, url: str, read_only: bool, **options: Any) -> None:
+    """Log into an org and remember it. Secrets are asked for, never given as options."""
+    from bedstone.salesforce.client.orgs import NEEDS, Org
+
+    details = {key: options.pop(key) for key in ("client_id", "username", "key_file")}
+    orgs = _orgs(options)
+    if method == "browser":
+        secret = anyio.run(_browser_login, url, details["client_id"])
+        org = Org(name, "refresh-token", url, read_only=read_only, **details)
+    elif method == "demo":
+        org, secret = _demo_org(
+            name, url if "localhost" in url or "127.0.0.1" in url else f"http://localhost:{DEMO_PORT}"
+        )
+    else:
+        org = Org(name, method, url, read_only=read_only, **details)  # type: ignore[arg-type]
+        needs_secret = "secret" in NEEDS[org.method]
+        secret = (
+            click.prompt("Secret (access token, client secret, refresh token or password)", hide_input=True)
+            if needs_secret
+            else ""
+        )
+    orgs.add(org, secret)
+    user = anyio.run(_who, orgs, org)
+    click.echo(f"Logged in as {user}; the org is called {name} here.")
+
+
+@salesforce.command("orgs")
+@click.option("--remove", metavar="NAME", help="Forget an org.")
+@AS_JSON
+@settings_options(FLAGS)
+def list_orgs(remove: str | None, as_json: bool, **options: Any) -> None:
+    """List the orgs that are known, or forget one."""
+    from dataclasses import asdict
+
+    orgs = _orgs(options)
+    if remove:
+        orgs.remove(remove)
+    rows = [asdict(org) for org in orgs.all()]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        click.echo(
+            f"{row['name']:12} {row['method']:18} {row['url'] or row['username']}{'  read-only' * row['read_only']}"
+        )
+    if not rows:
+        click.echo("No orgs yet. `bedstone salesforce login` adds one; `bedstone salesforce demo` runs one to try.")
+
+
+@salesforce.command
+@click.argument("soql")
+@click.option("--org", "name", help="Which org; needed when several are known.")
+@FORMAT
+@click.option("--limit", type=click.IntRange(1), default=200, show_default=True, help="Most rows to print.")
+@click.option("--all-rows", is_flag=True, help="Deleted rows too.")
+@settings_options(FLAGS)
+def query(soql: str, name: str | None, output: str, limit: int, all_rows: bool, **options: Any) -> None:
+    """Run SOQL and print what it finds."""
+    from bedstone.salesforce.soql import parse_soql
+
+    parse_soql(soql)  # what cannot be read costs no call
+    orgs = _orgs(options)
+
+    async def ask() -> tuple[list[dict[str, Any]], int]:
+        async with _client(orgs, name) as client:
+            page = await client.query(soql, all_rows=all_rows)
+            total, rows = page["totalSize"], list(page["records"])
+            while not page["done"] and len(rows) < limit:
+                page = await client.more(page["nextRecordsUrl"])
+                rows += page["records"]
+            return rows[:limit], total
+
+    rows, total = anyio.run(ask)
+    _print_rows(rows, output)
+    if output == "table":
+        shown = f"{len(rows)} of {total} rows" if rows else f"{total} rows"
+        click.echo(shown if len(rows) < total else f"{total} rows", err=True)
+
+
+@salesforce.command
+@click.argument("sosl")
+@click.option("--org", "name", help="Which org; needed when several are known.")
+@FORMAT
+@settings_options(FLAGS)
+def search(sosl: str, name: str | None, output: str, **options: Any) -> None:
+    """Run SOSL; a text without FIND is searched for in accounts, contacts, leads, opportunities and cases."""
+    from bedstone.salesforce.soql import parse_sosl
+    from bedstone.salesforce.soql.quoting import search_term
+
+    if not sosl.lstrip().lower().startswith("find"):
+        wanted = (
+            "Account(Id, Name), Contact(Id, Name), Lead(Id, Name), Opportunity(Id, Name), Case(Id, CaseNumber, Subject)"
+        )
+        sosl = f"FIND {{{search_term(sosl)}}} RETURNING {wanted}"
+    parse_sosl(sosl)
+    orgs = _orgs(options)
+
+    async def ask() -> list[dict[str, Any]]:
+        async with _client(orgs, name) as client:
+            return await client.search(sosl)
+
+    _print_rows([{"type": row["attributes"]["type"], **row} for row in anyio.run(ask)], output)
+
+
+@salesforce.command
+@click.argument("object_name", required=False)
+@click.option("--org", "name", help="Which org; needed when several are known.")
+@FORMAT
+@settings_options(FLAGS)
+def describe(object_name: str | None, name: str | None, output: str, **options: Any) -> None:
+    """Print an object's fields, or every object."""
+    orgs = _orgs(options)
+
+    async def ask() -> Any:
+        async with _client(orgs, name) as client:
+            return await client.describe(object_name) if object_name else await client.describe_global()
+
+    found = anyio.run(ask)
+    if output == "json":
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    elif object_name:
+        rows = [
+            {
+                "field": field["name"],
+                "label": field["label"],
+                "type": field["type"],
+                "to": ", ".join(field["referenceTo"]),
+            }
+            for field in found["fields"]
+        ]
+        _print_rows(rows, output)
+    else:
+        _print_rows(
+            [{"object": item["name"], "label": item["label"], "prefix": item["keyPrefix"]} for item in found], output
+        )
 
 
 @salesforce.command
@@ -121,3 +285,108 @@ def _told(server: "DemoServer", port: int, https_port: int | None, folder: Path)
     if https_port is not None:
         lines.append(f"  https          https://localhost:{https_port}, authority {folder / 'demo-authority.pem'}")
     return "\n".join([*lines, "", "Ctrl-C stops it; what was changed stays."])
+
+
+def _orgs(options: dict[str, Any]) -> "Orgs":
+    from bedstone.salesforce.client.orgs import Orgs
+
+    return Orgs(configuration(options).settings.data_folder / "salesforce")
+
+
+def _client(orgs: "Orgs", name: str | None) -> "SalesforceClient":
+    from bedstone.salesforce.client import SalesforceClient
+
+    return SalesforceClient(orgs.auth(orgs.get(name)))
+
+
+async def _who(orgs: "Orgs", org: "Org") -> str:
+    from bedstone.salesforce.client import SalesforceClient
+
+    async with SalesforceClient(orgs.auth(org)) as client:
+        await client.limits()  # whoever may call this is let in
+        return f"a user of {org.url or org.username}"
+
+
+def _demo_org(name: str, url: str) -> "tuple[Org, str]":
+    from bedstone.salesforce.client.orgs import Org
+    from bedstone.salesforce.demo_org.identity import CLIENT, SECRET
+
+    return Org(name, "client-credentials", url, CLIENT), SECRET
+
+
+async def _browser_login(url: str, client_id: str) -> str:
+    """Open the browser, catch the way back on this machine, and give the refresh token."""
+    import webbrowser
+
+    import httpx2
+
+    from bedstone.errors import InvalidInput
+    from bedstone.salesforce.client.auth import BrowserLogin
+
+    if not client_id:
+        address = f"http://localhost:{CALLBACK_PORT}/callback"
+        raise InvalidInput(
+            f"A browser login needs --client-id: of an external client app that may redirect to {address}"
+        )
+    flow = BrowserLogin(url, client_id, f"http://localhost:{CALLBACK_PORT}/callback")
+    came = anyio.Event()
+    addresses: list[str] = []
+
+    async def catch(stream: Any) -> None:
+        async with stream:
+            line = (await stream.receive()).decode(errors="replace").split(" ")
+            addresses.append(line[1] if len(line) > 1 else "")
+            await stream.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\nYou can close this window now.")
+        came.set()
+
+    async with anyio.create_task_group() as tasks:
+        listener = await anyio.create_tcp_listener(local_host=HOST, local_port=CALLBACK_PORT)
+        tasks.start_soon(listener.serve, catch)
+        click.echo(f"Opening the browser. If it does not open, go to:\n{flow.address}", err=True)
+        webbrowser.open(flow.address)
+        with anyio.fail_after(LOGIN_SECONDS):
+            await came.wait()
+        tasks.cancel_scope.cancel()
+    async with httpx2.AsyncClient() as http:
+        _, refresh = await flow.finish(http, addresses[0])
+    return refresh
+
+
+def _print_rows(rows: list[dict[str, Any]], output: str) -> None:
+    """Rows as people or programs want them; records inside records get names with dots."""
+    if output == "json":
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    flat = [_flat(row) for row in rows]
+    names = list(dict.fromkeys(name for row in flat for name in row))
+    if output == "csv":
+        import csv
+
+        writer = csv.DictWriter(sys.stdout, names, restval="")
+        writer.writeheader()
+        writer.writerows(flat)
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(*names, box=None, pad_edge=False)
+    for row in flat:
+        table.add_row(*(escape(str(row.get(name, ""))) for name in names))
+    console = Console()
+    if names:
+        console.print(table, width=None if console.is_terminal else max(400, console.width))
+
+
+def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in record.items():
+        if name == "attributes":
+            continue
+        if isinstance(value, dict) and "records" in value:
+            flat[prefix + name] = f"{value['totalSize']} rows"
+        elif isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = "" if value is None else value
+    return flat

@@ -1,0 +1,165 @@
+"""Orgs by name: how each is logged into, with secrets in the system's keyring or in a file only the user can read."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from bedstone.errors import InvalidInput, NotFound
+from bedstone.salesforce.client.auth import (
+    AccessToken,
+    Auth,
+    ClientCredentials,
+    JwtBearer,
+    RefreshToken,
+    SfCli,
+    SoapLogin,
+)
+
+Method = Literal["access-token", "client-credentials", "jwt", "refresh-token", "sf", "soap"]
+SERVICE = "bedstone-salesforce"
+NEEDS: dict[Method, tuple[str, ...]] = {
+    "access-token": ("url", "secret"),
+    "client-credentials": ("url", "client_id", "secret"),
+    "jwt": ("url", "client_id", "username", "key_file"),
+    "refresh-token": ("url", "client_id", "secret"),
+    "sf": ("username",),
+    "soap": ("url", "username", "secret"),
+}
+
+
+class UnknownOrg(NotFound):
+    """No org has that name."""
+
+    code = "unknown_org"
+
+
+@dataclass(frozen=True)
+class Org:
+    """How an org is reached. `url` is where one logs in; with an access token, where the org is."""
+
+    name: str
+    method: Method
+    url: str = ""
+    client_id: str = ""
+    username: str = ""
+    key_file: str = ""
+    read_only: bool = False
+
+
+class Orgs:
+    """The orgs of a data folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "orgs.json"
+        self._secrets = folder / "secrets.json"
+
+    def all(self) -> list[Org]:
+        """Every org, by name."""
+        return [Org(**item) for item in self._read(self._file).values()]
+
+    def get(self, name: str | None = None) -> Org:
+        """An org by name; without one, the only one there is."""
+        known = {org.name: org for org in self.all()}
+        if name is None and len(known) == 1:
+            return next(iter(known.values()))
+        if name is None or name not in known:
+            listed = ", ".join(known) or "none yet; `bedstone salesforce login` adds one"
+            raise UnknownOrg(
+                f"Say which org with --org ({listed})." if name is None else f"Unknown org {name!r}; known: {listed}."
+            )
+        return known[name]
+
+    def add(self, org: Org, secret: str = "") -> None:
+        """Remember an org, in place of the one with its name."""
+        given = asdict(org) | {"secret": secret}
+        missing = [part for part in NEEDS[org.method] if not given[part]]
+        if missing:
+            raise InvalidInput(f"The method {org.method} needs: {', '.join(missing)}.")
+        if secret:
+            self._keep_secret(org.name, secret)
+        self._write(self._file, self._read(self._file) | {org.name: asdict(org)})
+
+    def remove(self, name: str) -> None:
+        """Forget an org and its secret."""
+        self.get(name)
+        self._write(self._file, {key: value for key, value in self._read(self._file).items() if key != name})
+        self._write(self._secrets, {key: value for key, value in self._read(self._secrets).items() if key != name})
+        if keyring := _keyring():
+            try:
+                keyring.delete_password(SERVICE, name)
+            except keyring.errors.KeyringError:
+                return
+
+    def auth(self, org: Org) -> Auth:
+        """How to log in."""
+        secret = self._secret(org.name)
+        match org.method:
+            case "access-token":
+                return AccessToken(org.url, secret)
+            case "client-credentials":
+                return ClientCredentials(org.url, org.client_id, secret)
+            case "jwt":
+                return JwtBearer(org.url, org.client_id, org.username, Path(org.key_file))
+            case "refresh-token":
+                return RefreshToken(org.url, org.client_id, secret, keep=lambda new: self._keep_secret(org.name, new))
+            case "sf":
+                return SfCli(org.username)
+            case "soap":
+                return SoapLogin(org.url, org.username, secret)
+
+    def make_read_only(self, name: str) -> None:
+        """Pin an org: nothing of ours changes it."""
+        self.add(replace(self.get(name), read_only=True), self._secret(name))
+
+    def _secret(self, name: str) -> str:
+        if keyring := _keyring():
+            try:
+                found = keyring.get_password(SERVICE, name)
+            except keyring.errors.KeyringError:
+                found = None
+            if found:
+                return str(found)
+        return str(self._read(self._secrets).get(name, ""))
+
+    def _keep_secret(self, name: str, secret: str) -> None:
+        if keyring := _keyring():
+            try:
+                keyring.set_password(SERVICE, name, secret)
+            except keyring.errors.KeyringError:
+                pass  # no keyring here: the file does
+            else:
+                return
+        self._write(self._secrets, self._read(self._secrets) | {name: secret})
+
+    @staticmethod
+    def _read(file: Path) -> dict[str, Any]:
+        try:
+            data: dict[str, Any] = json.loads(file.read_text("utf-8"))
+        except FileNotFoundError:
+            return {}
+        except ValueError:
+            raise InvalidInput(f"{file} is damaged; mend it or remove it.") from None
+        return data
+
+    @staticmethod
+    def _write(file: Path, data: Mapping[str, Any]) -> None:
+        """Readable by its owner alone from the first byte on, and complete or not there."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft = file.with_suffix(f".{os.getpid()}.tmp")
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as target:
+            json.dump(dict(data), target, indent=1)
+        draft.replace(file)
+
+
+def _keyring() -> Any:
+    """The system's keyring, where the package for it is installed and there is one."""
+    try:
+        import keyring  # noqa: PLC0415 - an extra
+        import keyring.errors  # noqa: PLC0415
+    except ImportError:
+        return None
+    return keyring if keyring.get_keyring().priority > 0 else None
