@@ -18,9 +18,17 @@ def npx(package: str, *arguments: str, capture: bool = False) -> subprocess.Comp
     )
 
 
+def run_script(package: str, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a script that uses an npm package."""
+    folder = _install(package)
+    (folder / "script.cjs").write_text(script)
+    command = ["node", str(folder / "script.cjs"), *arguments]
+    return subprocess.run(command, env=_environment(), cwd=folder, check=False, text=True, capture_output=True)
+
+
 def _install(package: str) -> Path:
     folder = CACHE / package.replace("/", "-").lstrip("@")
-    if not (folder / "node_modules" / ".bin").is_dir():
+    if not (folder / "node_modules").is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         install = ["npm", "install", "--no-audit", "--no-fund", "--loglevel", "error", "--prefix", str(folder), package]
         subprocess.run(install, env=_environment(), check=True, stdout=sys.stderr)

@@ -15,18 +15,6 @@ from bedstone.salesforce.demo_org.schema import ObjectType, Schema
 from bedstone.salesforce.ids import make_id
 
 EARTH_KM, MILES = 6371.0088, 0.621371192
-NAME_FIELDS = (
-    "FirstName",
-    "LastName",
-    "Email",
-    "Phone",
-    "Title",
-    "Username",
-    "IsActive",
-    "ProfileId",
-    "UserRoleId",
-    "Alias",
-)
 SQL_TYPES = {"boolean": "INTEGER", "int": "INTEGER", "double": "REAL", "currency": "REAL", "percent": "REAL"}
 
 
@@ -49,7 +37,7 @@ class Database:
         return not self.rows("SELECT 1 FROM sqlite_master WHERE name = '_sequence'")
 
     def create(self) -> None:
-        """Tables for every object, the view of everything that has a name, and the index for searches."""
+        """Tables for every object, and the index for searches."""
         with self.transaction():
             self._db.execute("CREATE TABLE _sequence(object TEXT PRIMARY KEY, last INTEGER NOT NULL)")
             for item in self.schema.objects.values():
@@ -71,7 +59,6 @@ class Database:
                 for field in item.fields:
                     if field.type == "reference" and field.is_stored:
                         self._db.execute(f'CREATE INDEX "{item.name}.{field.name}" ON "{item.name}"("{field.name}")')
-            self._db.execute(f'CREATE VIEW "Name" AS {self._names()}')
             self._db.execute('CREATE VIEW "KnowledgeArticleVersion" AS SELECT * FROM "Knowledge__kav"')
             self._db.execute(
                 "CREATE VIRTUAL TABLE _search USING fts5(object UNINDEXED, id UNINDEXED, name, email, phone, rest)"
@@ -157,28 +144,6 @@ class Database:
             (item.name, record_id, *("\n".join(part) for part in texts.values())),
         )
         self._db.execute("INSERT INTO _searched VALUES (?, ?)", (record_id, made.lastrowid))
-
-    def _names(self) -> str:
-        """Everything a polymorphic field may point to, as one table with the columns all names have."""
-        targets = {
-            target
-            for item in self.schema.objects.values()
-            for field in item.fields
-            if field.is_polymorphic
-            for target in field.reference_to
-        }
-        parts = []
-        for name in sorted(targets):
-            item = self.schema.get(name)
-            if item is None or item.name_field is None:
-                continue
-            known = {field.name for field in item.fields if field.is_stored}
-            columns = [f'"{field}"' if field in known else f'NULL AS "{field}"' for field in NAME_FIELDS]
-            parts.append(
-                f'SELECT "Id", "{item.name_field.name}" AS "Name", \'{item.name}\' AS "Type", {", ".join(columns)}, '
-                f'"IsDeleted" FROM "{item.name}"'
-            )
-        return " UNION ALL ".join(parts)
 
     def _functions(self) -> None:
         def add(name: str, count: int, function: Any) -> None:

@@ -312,20 +312,21 @@ class _Planned:
 
     # Running
 
-    def _from(self) -> str:
-        return f'FROM "{self._scope.root.name}" {self._alias} {" ".join(self._scope.join_sql)}'
+    def _from(self, scope: Scope | None = None) -> str:
+        used = scope or self._scope
+        return f'FROM "{used.root.name}" {self._alias} {" ".join(used.join_sql)}'
 
-    def _where(self) -> tuple[str, tuple[Any, ...]]:
+    def _where(self, scope: Scope | None = None) -> tuple[str, tuple[Any, ...]]:
         sql, params = ("1", ())
         if self._query.where is not None:
-            sql, params = Conditions(self._scope).compile(self._query.where)
+            sql, params = Conditions(scope or self._scope).compile(self._query.where)
         return (sql if self.all_rows else f'{self._alias}."IsDeleted" = 0 AND {sql}'), params
 
-    def _order(self) -> tuple[str, list[Any]]:
+    def _order(self, scope: Scope | None = None) -> tuple[str, list[Any]]:
         parts: list[str] = []
         params: list[Any] = []
         for order in self._query.order_by:
-            found = self._scope.expression(order.expression)
+            found = (scope or self._scope).expression(order.expression)
             if not found.field.sortable and not found.is_aggregate:
                 raise malformed(f"field '{found.field.name}' can not be sorted in a query call", order.span[0])
             parts.append(_sorted(found, order))
@@ -343,10 +344,11 @@ class _Planned:
         )
 
     def ids(self) -> list[str]:
-        """Every record the query finds."""
-        where, params = self._where()
-        order, more = self._order()
-        sql = f'SELECT {self._alias}."Id" {self._from()} WHERE {where} {order} {self._limits(None)}'
+        """Every record the query finds; only what conditions and order need is joined."""
+        scope = Scope.of(self._schema, self._database.calendar, self._query.sources, self._alias)
+        where, params = self._where(scope)
+        order, more = self._order(scope)
+        sql = f'SELECT {self._alias}."Id" {self._from(scope)} WHERE {where} {order} {self._limits(None)}'
         return [row[0] for row in self._database.rows(sql, [*params, *more])]
 
     def records(self, *, limit: int | None = None, ids: Sequence[str] | None = None) -> list[Record]:

@@ -145,6 +145,28 @@ class Schema:
         return next((item for item in self.children(parent) if item.name and item.name.lower() == wanted), None)
 
 
+NAME_FIELDS = (
+    *("FirstName", "LastName", "Email", "Phone", "Title", "Username"),
+    *("IsActive", "ProfileId", "UserRoleId", "Alias"),
+)
+
+
+def names_sql(schema: Schema, targets: Iterable[str]) -> str:
+    """What a polymorphic field may point to, as one table with the columns all names have."""
+    parts = []
+    for target in targets:
+        item = schema.get(target)
+        if item is None or item.name_field is None:
+            continue
+        known = {field.name for field in item.fields if field.is_stored}
+        columns = [f'"{name}"' if name in known else f'NULL AS "{name}"' for name in NAME_FIELDS]
+        parts.append(
+            f'SELECT "Id", "{item.name_field.name}" AS "Name", \'{item.name}\' AS "Type", {", ".join(columns)} '
+            f'FROM "{item.name}"'
+        )
+    return " UNION ALL ".join(parts)
+
+
 def load_schema(custom: Iterable[ObjectType], named: Mapping[tuple[str, str, str], str]) -> Schema:
     """Standard objects from the package, and our own."""
     data = json.loads(files("bedstone.salesforce.demo_org").joinpath("standard_objects.json").read_text("utf-8"))

@@ -5,7 +5,7 @@ from typing import Any
 
 from bedstone.salesforce.demo_org.dates import Calendar
 from bedstone.salesforce.demo_org.errors import Refused, malformed, no_column, no_object, no_parent
-from bedstone.salesforce.demo_org.schema import NUMBER_TYPES, FieldType, ObjectType, Schema
+from bedstone.salesforce.demo_org.schema import NUMBER_TYPES, FieldType, ObjectType, Schema, names_sql
 from bedstone.salesforce.soql.tree import Call, Distance, Expression, Geolocation, Path, Source
 
 DEEPEST_PATH = 5
@@ -115,7 +115,8 @@ class Scope:
         if target is None:
             raise no_parent(relationships[-1], position)
         joined = f"{self.alias}_{len(self.joins) + 1}"
-        self.join_sql.append(f'LEFT JOIN "{target.name}" {joined} ON {joined}."Id" = {alias}."{link.name}"')
+        table = f"({names_sql(self.schema, link.reference_to)})" if link.is_polymorphic else f'"{target.name}"'
+        self.join_sql.append(f'LEFT JOIN {table} {joined} ON {joined}."Id" = {alias}."{link.name}"')
         self.joins[key] = (joined, target)
         return joined, target
 
