@@ -11,11 +11,15 @@ CACHE = ROOT / ".cache" / "node"
 
 def npx(package: str, *arguments: str, capture: bool = False) -> subprocess.CompletedProcess[str]:
     """Run an npm package's command, installing that exact version first if need be."""
-    installed = _install(package)
-    command = installed / "node_modules" / ".bin" / package.rpartition("/")[2].partition("@")[0]
+    command = command_of(package, package.rpartition("/")[2].partition("@")[0])
     return subprocess.run(
         [command, *arguments], env=_environment(), check=False, text=True, stdout=subprocess.PIPE if capture else None
     )
+
+
+def command_of(package: str, name: str) -> str:
+    """A command of an npm package, installed."""
+    return str(_install(package) / "node_modules" / ".bin" / name)
 
 
 def run_script(package: str, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:

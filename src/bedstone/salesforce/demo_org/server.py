@@ -23,6 +23,7 @@ from bedstone.salesforce.demo_org.rest import Answer, Request, RestApi
 
 JSON = "application/json;charset=UTF-8"
 LOGIN_PREFIX = re.compile(r"^/_login/[^/]*salesforce\.com")
+SLASHES = re.compile("/{2,}")  # the sf command doubles the first one
 MOST_BODY = 16 * 2**20
 METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE", "HEAD"]
 
@@ -57,7 +58,7 @@ class DemoServer:
         self.org.use_calendar(fixed)
 
     async def _serve(self, http: HttpRequest) -> Response:
-        path = LOGIN_PREFIX.sub("", http.url.path)
+        path = LOGIN_PREFIX.sub("", SLASHES.sub("/", http.url.path))
         origin = f"{http.url.scheme}://{http.url.netloc}"
         if self._admin and path == "/_demo/faults":
             return await self._switch(http)
