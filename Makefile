@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test docs bench bench-server bench-search bench-knowledge soak conformance outside-clients clean
+.PHONY: help setup run check test docs bench bench-server bench-search bench-knowledge bench-salesforce soak conformance outside-clients clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,7 +54,7 @@ test: check  ## Everything CI runs
 docs: setup  ## Write the generated reference pages again
 	@$(BIN)/python docs/build.py
 
-bench: bench-server bench-search bench-knowledge  ## Every benchmark
+bench: bench-server bench-search bench-knowledge bench-salesforce  ## Every benchmark
 
 bench-server: setup  ## Start-up and CPU per call beside a bare SDK server
 	@PYTHONPATH=tests $(BIN)/python benchmarks/bench_server.py
@@ -64,6 +64,10 @@ bench-search: setup  ## Search quality and cost, and the engine beside its libra
 
 bench-knowledge: setup  ## Reading, embedding and searching files, beside peers (BEDSTONE_PEERS_PYTHON)
 	@$(BIN)/python benchmarks/bench_knowledge.py
+
+bench-salesforce: setup  ## The SOQL parser beside another one, and the demo org
+	@$(INSTALL) --group node
+	@PYTHONPATH=tests $(BIN)/python benchmarks/bench_salesforce.py
 
 soak: setup  ## Kill the server at random moments, again and again (KILLS=60)
 	@PYTHONPATH=tests $(BIN)/python tests/soak/knowledge.py $(if $(KILLS),--kills $(KILLS))

@@ -129,6 +129,10 @@ class EmbeddingSettings(Section):
     max_retries: int = Field(3, ge=0, le=20, description="How often a busy service is asked again")
 
 
+class SalesforceSettings(Section):
+    demo_port: int | None = Field(None, ge=1, le=65535, description="Port of a demo org that runs beside the server")
+
+
 class Settings(Section):
     """The settings tree."""
 
@@ -146,6 +150,7 @@ class Settings(Section):
     docs: DocsSettings = Field(default_factory=DocsSettings)
     embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
     kb: KbSettings = Field(default_factory=KbSettings)
+    salesforce: SalesforceSettings = Field(default_factory=SalesforceSettings)
 
     @property
     def data_folder(self) -> Path:

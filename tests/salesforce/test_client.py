@@ -30,7 +30,7 @@ from bedstone.salesforce.client.auth import (
 )
 from bedstone.salesforce.client.orgs import Org, Orgs
 from salesforce.test_demo_org import Running, running
-from support.processes import bedstone
+from support.processes import bedstone, free_port, listening
 
 
 @pytest.fixture(scope="module")
@@ -212,3 +212,11 @@ def test_the_command_line_asks_an_org(demo: Running, url: str, tmp_path: Path) -
     refused = bedstone("salesforce", "query", "SELECT Nothing FROM Account", *data)
     assert (refused.returncode, "No such column 'Nothing'" in refused.stderr) == (1, True)
     assert "secret" not in bedstone("salesforce", "orgs", *data).stdout
+
+
+def test_a_server_runs_the_demo_org_beside_it(tmp_path: Path) -> None:
+    port = free_port()
+    environment = {"BEDSTONE_SALESFORCE__DEMO_PORT": str(port)}
+    with listening("--data-dir", tmp_path / "data", log=tmp_path / "log", **environment):
+        asked = bedstone("salesforce", "query", "SELECT COUNT(Id) n FROM Account", "--data-dir", tmp_path / "data")
+        assert asked.stdout.split() == ["n", "240"], asked.stderr

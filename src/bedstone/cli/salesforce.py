@@ -3,6 +3,9 @@
 import json
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +16,8 @@ from bedstone.cli.options import configuration, settings_options
 from bedstone.errors import MissingExtra
 
 if TYPE_CHECKING:
+    from socket import socket
+
     import uvicorn
 
     from bedstone.salesforce.client import SalesforceClient
@@ -34,6 +39,7 @@ FORMAT = click.option(
 HOST = "127.0.0.1"
 SHUTDOWN_SECONDS = 2
 CALLBACK_PORT, LOGIN_SECONDS = 1717, 300
+UVICORN: dict[str, Any] = {"log_config": None, "access_log": False, "timeout_graceful_shutdown": SHUTDOWN_SECONDS}
 
 
 @click.group
@@ -218,6 +224,41 @@ def demo(
         org.close()
 
 
+@dataclass(frozen=True)
+class DemoOrgBeside:
+    """The demo org inside a server of ours."""
+
+    server: "uvicorn.Server"
+    listener: "socket"
+
+    @classmethod
+    @contextmanager
+    def opened(cls, folder: Path, port: int) -> "Iterator[DemoOrgBeside]":
+        """Open it, and make it known as the org `demo`."""
+        import uvicorn
+
+        from bedstone.salesforce.client.orgs import Orgs
+        from bedstone.salesforce.demo_org.org import open_org
+        from bedstone.salesforce.demo_org.server import DemoServer
+        from bedstone.transports.access import Access, Guard
+        from bedstone.transports.http import listen
+
+        org = open_org(folder)
+        try:
+            Orgs(folder).add(*_demo_org("demo", f"http://localhost:{port}"))
+            app = Guard(DemoServer(org).app(), Access.for_address(HOST))
+            server = uvicorn.Server(uvicorn.Config(app, **UVICORN))
+            server.capture_signals = _quietly  # type: ignore[method-assign]
+            with listen(HOST, port) as listener:
+                yield cls(server, listener)
+        finally:
+            org.close()
+
+    async def serve(self) -> None:
+        """Until cancelled."""
+        await self.server.serve([self.listener])
+
+
 async def _serve(server: "DemoServer", port: int, https_port: int | None, folder: Path) -> None:
     import uvicorn
 
@@ -225,10 +266,9 @@ async def _serve(server: "DemoServer", port: int, https_port: int | None, folder
     from bedstone.transports.http import listen
 
     app = Guard(server.app(), Access.for_address(HOST))
-    common: dict[str, Any] = {"log_config": None, "access_log": False, "timeout_graceful_shutdown": SHUTDOWN_SECONDS}
-    running = [(uvicorn.Server(uvicorn.Config(app, **common)), port)]
+    running = [(uvicorn.Server(uvicorn.Config(app, **UVICORN)), port)]
     if https_port is not None:
-        running.append((uvicorn.Server(uvicorn.Config(app, **common, **_certificate(folder))), https_port))
+        running.append((uvicorn.Server(uvicorn.Config(app, **UVICORN, **_certificate(folder))), https_port))
     listeners = [listen(HOST, number) for _, number in running]
     click.echo(_told(server, port, https_port, folder), err=True)
     async with anyio.create_task_group() as tasks:
@@ -249,8 +289,6 @@ async def _stop_on_signal(servers: "list[uvicorn.Server]") -> None:
 
 def _quietly() -> Any:
     """The signals are ours."""
-    from contextlib import nullcontext
-
     return nullcontext()
 
 

@@ -5,8 +5,8 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -21,6 +21,8 @@ from bedstone.settings import Settings
 
 if TYPE_CHECKING:
     import uvicorn
+
+    from bedstone.cli.salesforce import DemoOrgBeside
 
 logger = logging.getLogger(__name__)
 
@@ -111,15 +113,29 @@ async def _serve_network(app: App, beside: Callable[[App], Awaitable[None]] | No
     server = uvicorn.Server(config)
     # uvicorn would repeat the signal after its own shutdown, and kill us before we have closed anything.
     server.capture_signals = nullcontext  # type: ignore[method-assign, assignment]
-    with listen(mcp.host, mcp.port) as listener:
+    with listen(mcp.host, mcp.port) as listener, _demo_org(app.settings) as demo:
         _announce(app)
         async with anyio.create_task_group() as tasks:
+            if demo is not None:
+                tasks.start_soon(demo.serve)
             if beside is None:
                 tasks.start_soon(_stop_on_signal, server)
             else:
                 tasks.start_soon(_stop_after, beside, app, server)
             await server.serve([listener])
             tasks.cancel_scope.cancel()
+
+
+@contextmanager
+def _demo_org(settings: Settings) -> "Iterator[DemoOrgBeside | None]":
+    """The demo org, if it is to run beside us, known as the org `demo`."""
+    if settings.salesforce.demo_port is None:
+        yield None
+        return
+    from bedstone.cli.salesforce import DemoOrgBeside
+
+    with DemoOrgBeside.opened(settings.data_folder / "salesforce", settings.salesforce.demo_port) as demo:
+        yield demo
 
 
 async def _stop_on_signal(server: "uvicorn.Server") -> None:
@@ -158,6 +174,8 @@ def banner(app: App) -> str:
     rows = [("page", f"{base}/")] if mcp.transport in ("http", "all") else []
     rows += [("all toolsets", f"{base}{path}")]
     rows += [(label, f"{base}/{label.replace('_', '-')}{path}") for label in app.toolsets]
+    if app.settings.salesforce.demo_port is not None and mcp.transport != "stdio":
+        rows.append(("demo org", f"http://localhost:{app.settings.salesforce.demo_port}"))
     width = max(len(label) for label, _ in rows)
     return "\n".join(
         [

@@ -1,0 +1,118 @@
+"""SOQL and the demo org: what they cost, the parser beside soql-parser-js on the same queries: `make bench-salesforce`.
+
+Queries come from the data folder beside the project (or $BEDSTONE_BENCH_DATA).
+"""
+
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from bedstone.salesforce.demo_org.org import DemoOrg, open_org
+from bedstone.salesforce.soql import parse_soql, write
+from support.node import run_script
+
+DATA = Path(os.environ.get("BEDSTONE_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))
+PEER = "@jetstreamapp/soql-parser-js@6.3.1"
+ROUNDS, TIMES, ROWS = 5, 20, 10_000
+SCRIPT = """
+const { parseQuery } = require('@jetstreamapp/soql-parser-js');
+const queries = JSON.parse(require('fs').readFileSync(process.argv[2], 'utf8'));
+const medians = [];
+for (const query of queries) {
+  try { parseQuery(query); } catch (problem) { continue; }
+  let best = Infinity;
+  for (let round = 0; round < 5; round++) {
+    const started = process.cpuUsage();
+    for (let number = 0; number < 20; number++) parseQuery(query);
+    const used = process.cpuUsage(started);
+    best = Math.min(best, (used.user + used.system) / 20);
+  }
+  medians.push(best);
+}
+medians.sort((a, b) => a - b);
+const at = (share) => medians[Math.floor(medians.length * share)];
+console.log(JSON.stringify({ median: at(0.5), p95: at(0.95) }));
+"""
+
+
+def row(*cells: object) -> None:
+    print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
+
+
+def best(work: Any, times: int = TIMES) -> float:
+    """Microseconds of CPU, the best of a few rounds."""
+    found = []
+    for _ in range(ROUNDS):
+        started = time.process_time()
+        for _ in range(times):
+            work()
+        found.append((time.process_time() - started) / times * 1e6)
+    return min(found)
+
+
+def parsing(work: Path) -> None:
+    cases = json.loads((DATA / "salesforce" / "soql_dev.json").read_text())["cases"]
+    queries = [
+        case["soql"] for case in cases if case["verdicts"]["official_rest"] and case["verdicts"]["soql_parser_js"]
+    ]
+    ours = sorted(best(lambda query=query: parse_soql(query)) for query in queries)
+    trees = [parse_soql(query) for query in queries]
+    written = statistics.median(best(lambda tree=tree: write(tree)) for tree in trees)
+    (work / "queries.json").write_text(json.dumps(queries))
+    done = run_script(PEER, SCRIPT, str(work / "queries.json"))
+    theirs = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {}
+    print(f"\n## SOQL, {len(queries)} queries both read, microseconds of CPU\n")
+    row("what", "Bedstone", "soql-parser-js (Node)", "at most")
+    row(*["---"] * 4)
+    row("parse, median", f"{statistics.median(ours):.0f}", f"{theirs.get('median', 0):.0f}", 150)
+    row("parse, 95 of 100", f"{ours[int(len(ours) * 0.95)]:.0f}", f"{theirs.get('p95', 0):.0f}", "")
+    row("write, median", f"{written:.0f}", "", "")
+
+
+def the_org(work: Path) -> None:
+    print("\n## Demo org\n")
+    started = time.process_time()
+    open_org(work).close()
+    made = time.process_time() - started
+    started = time.process_time()
+    org = open_org(work)
+    opened = time.process_time() - started
+    print(f"Content made in {made:.1f} s of CPU, opened again in {opened * 1000:.0f} ms.\n")
+    more_leads(org)
+    row("first page over 10,000 rows, JSON included", "CPU ms", "at most")
+    row(*["---"] * 3)
+    for statement in (
+        "SELECT Id, Name, Company, Status FROM Lead",
+        "SELECT Id, Name, Company, Status, Owner.Name FROM Lead ORDER BY Name",
+        "SELECT Id, Name FROM Lead WHERE Name LIKE 'L%' AND CreatedDate = LAST_YEAR ORDER BY CreatedDate DESC",
+        "SELECT Status, COUNT(Id) FROM Lead GROUP BY Status",
+    ):
+        row(f"`{statement}`", f"{best(lambda s=statement: json.dumps(org.queries.run(s, '/x')), 1) / 1000:.0f}", 50)
+    org.close()
+
+
+def more_leads(org: DemoOrg) -> None:
+    item = org.schema.get("Lead")
+    assert item
+    with org.database.transaction():
+        for number in range(ROWS):
+            record = {"LastName": f"L{number}", "Name": f"L{number}", "Company": "C", "Status": "Working - Contacted"}
+            stamps = {"OwnerId": org.user, "CreatedDate": "2025-05-01T00:00:00.000+0000"}
+            org.database.insert(item, {"Id": org.database.next_id(item), **record, **stamps})
+
+
+def main() -> None:
+    if not DATA.is_dir():
+        sys.exit(f"There is no data in {DATA}.")
+    with tempfile.TemporaryDirectory(prefix="bedstone-bench-") as folder:
+        parsing(Path(folder))
+        the_org(Path(folder))
+
+
+if __name__ == "__main__":
+    main()
