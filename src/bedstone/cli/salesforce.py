@@ -39,7 +39,12 @@ FORMAT = click.option(
 HOST = "127.0.0.1"
 SHUTDOWN_SECONDS = 2
 CALLBACK_PORT, LOGIN_SECONDS = 1717, 300
-UVICORN: dict[str, Any] = {"log_config": None, "access_log": False, "timeout_graceful_shutdown": SHUTDOWN_SECONDS}
+UVICORN: dict[str, Any] = {
+    "log_config": None,
+    "access_log": False,
+    "lifespan": "off",
+    "timeout_graceful_shutdown": SHUTDOWN_SECONDS,
+}
 
 
 @click.group
