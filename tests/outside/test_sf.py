@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from bedstone.salesforce.client import AuthError, SalesforceClient
+from bedstone.salesforce.client.auth import SfCli
 from salesforce.test_demo_org import Running, running
 from support.node import command_of
 
@@ -27,20 +29,23 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("home")
 
 
-def sf(demo: Running, home: Path, *arguments: str) -> Any:
-    environment = {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+def environment(demo: Running, home: Path) -> dict[str, str]:
+    folders = (Path(command_of(CLI, "sf")).parent, Path(sys.executable).parent, os.environ["PATH"])
+    return {
+        "PATH": os.pathsep.join(map(str, folders)),
         "HOME": str(home),
         "SF_USE_GENERIC_UNIX_KEYCHAIN": "true",
         "SF_DISABLE_TELEMETRY": "true",
         "SF_SKIP_NEW_VERSION_CHECK": "true",
         "SF_DISABLE_AUTOUPDATE": "true",
         "SF_ACCESS_TOKEN": demo.token,
-        "NODE_EXTRA_CA_CERTS": str(demo.folder / "demo-authority.pem"),
     }
+
+
+def sf(demo: Running, home: Path, *arguments: str) -> Any:
     done = subprocess.run(
         [command_of(CLI, "sf"), *arguments, "--json"],
-        env=environment,
+        env=environment(demo, home),
         cwd=home,
         check=False,
         text=True,
@@ -67,3 +72,13 @@ def test_it_logs_in_reads_searches_and_changes(demo: Running, home: Path) -> Non
     assert {field["name"] for field in described["fields"]} >= {"Frame_Number__c"}
     found = sf(demo, home, "data", "search", "--query", "FIND {Connor} RETURNING Account(Id, Name)", *org)
     assert "O'Connor's Bikes" in json.dumps(found)
+
+
+async def test_its_orgs_are_ours_too(demo: Running, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in environment(demo, home).items():
+        monkeypatch.setenv(name, value)
+    async with SalesforceClient(SfCli("demo")) as client:
+        assert (await client.query("SELECT COUNT() FROM Account"))["totalSize"] == 240
+    async with SalesforceClient(SfCli("nobody")) as client:
+        with pytest.raises(AuthError):
+            await client.limits()

@@ -10,6 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 import anyio
 import httpx2
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from bedstone.salesforce.client import (
     AuthError,
@@ -25,6 +27,7 @@ from bedstone.salesforce.client.auth import (
     Auth,
     BrowserLogin,
     ClientCredentials,
+    JwtBearer,
     RefreshToken,
     SoapLogin,
 )
@@ -112,6 +115,14 @@ async def test_every_way_in(demo: Running, url: str) -> None:
             with pytest.raises(AuthError) as caught:
                 await client.limits()
         assert "wrong" not in str(caught.value)
+
+
+async def test_a_certificate_is_a_way_in(url: str, tmp_path: Path) -> None:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (tmp_path / "key.pem").write_bytes(pem)
+    async with SalesforceClient(JwtBearer(url, "demo-client", "admin@kestrel.example", tmp_path / "key.pem")) as client:
+        assert await client.limits()
 
 
 async def test_a_browser_comes_back_with_a_code(url: str) -> None:

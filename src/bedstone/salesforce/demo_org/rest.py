@@ -23,6 +23,7 @@ from bedstone.salesforce.soql.quoting import search_term, soql_string
 FIRST_VERSION, LAST_VERSION = 31, 68
 SEASONS = ("Spring", "Summer", "Winter")
 VERSION = re.compile(r"v(\d+)\.0")
+NAME = re.compile(r"[\w.]+")
 BATCH = re.compile(r"batchSize=(\d+)")
 ARTICLE_FIELDS = (
     "Id, KnowledgeArticleId, Title, Summary, UrlName, ArticleNumber, LastPublishedDate, ArticleTotalViewCount"
@@ -266,6 +267,9 @@ class RestApi:
         parts = []
         for item in objects:
             entry = item if isinstance(item, dict) else {"name": item}
+            named = [entry["name"], *(entry.get("fields") or []), *(asked.get("fields") or [])]
+            if not all(NAME.fullmatch(str(name)) for name in named):
+                raise Refused("INVALID_SEARCH", "Objects and fields are names")
             own = ", ".join(entry.get("fields") or []) or fields
             where = f" WHERE {entry['where']}" if entry.get("where") else ""
             limit = entry.get("limit") or asked.get("defaultLimit")
