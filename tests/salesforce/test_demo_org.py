@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -346,3 +347,65 @@ def test_versions_have_their_seasons(org: DemoOrg) -> None:
     versions = RestApi(org).versions()
     assert versions[-1] == {"label": "Winter '27", "url": "/services/data/v68.0", "version": "68.0"}
     assert versions[0]["label"] == "Summer '14"
+
+
+def test_all_or_none_means_it(demo: Running) -> None:
+    records = [
+        {"attributes": {"type": "Lead"}, "LastName": "AllOrNone", "Company": "B"},
+        {"attributes": {"type": "Lead"}},
+    ]
+    rows = demo.http.post(f"{V}/composite/sobjects", json={"allOrNone": True, "records": records}).json()
+    assert [row["success"] for row in rows] == [True, False]
+    tree = [
+        {"attributes": {"type": "Lead", "referenceId": "a"}, "LastName": "AllOrNone", "Company": "B"},
+        {"attributes": {"type": "Lead", "referenceId": "b"}, "Nothing": 1},
+    ]
+    assert demo.http.post(f"{V}/composite/tree/Lead", json={"records": tree}).status_code == 400
+    assert demo.query("SELECT COUNT() FROM Lead WHERE LastName = 'AllOrNone'")["totalSize"] == 0
+
+
+def test_writes_at_once_do_not_mix(demo: Running) -> None:
+    def post(number: int) -> str:
+        made = httpx2.post(
+            f"http://127.0.0.1:{demo.port}{V}/sobjects/Case",
+            json={"Subject": f"At once {number}"},
+            headers={"Authorization": f"Bearer {demo.token}"},
+        )
+        return str(made.json()["id"])
+
+    with ThreadPoolExecutor(8) as pool:
+        ids = list(pool.map(post, range(40)))
+    rows = demo.query("SELECT Id, CaseNumber FROM Case WHERE Subject LIKE 'At once %'")["records"]
+    assert {row["Id"] for row in rows} == set(ids)
+    assert len({row["CaseNumber"] for row in rows}) == 40
+
+
+@pytest.mark.parametrize(
+    ("path", "params"),
+    [
+        ("search", {"q": "FIND {battery} RETURNING Case(Id ORDER BY Foo)"}),
+        ("search", {"q": "FIND {battery} RETURNING KnowledgeArticleVersion(Id WHERE Foo = 'x')"}),
+        ("search", {"q": "FIND {" + "(" * 2000 + "a" + ")" * 2000 + "}"}),
+        ("parameterizedSearch", {"q": "", "sobject": "Account"}),
+        ("parameterizedSearch", {"q": "x", "sobject": "Account", "fields": "Id) , User(Id, Email"}),
+        ("query", {"q": "SELECT Id FROM Name"}),
+        ("query", {"q": "SELECT Id FROM Account WHERE CreatedDate > 0001-01-01T00:00:00+14:00"}),
+        ("query", {"q": "SELECT Id FROM Account WHERE " + " OR ".join(["Name = 'x'"] * 1500)}),
+    ],
+)
+def test_odd_requests_get_an_answer_of_the_org(demo: Running, path: str, params: dict[str, str]) -> None:
+    answer = demo.http.get(f"{V}/{path}", params=params)
+    assert answer.status_code == 400
+    assert answer.json()[0]["errorCode"]
+
+
+def test_odd_values_are_refused(demo: Running) -> None:
+    for body in (b'{"Name": "x", "AnnualRevenue": NaN}', b'{"Name": "x", "NumberOfEmployees": 1e30}', b"[" * 100_000):
+        assert demo.http.post(f"{V}/sobjects/Account", content=body).json()[0]["errorCode"] == "JSON_PARSER_ERROR"
+    contact = demo.query("SELECT Id FROM Contact LIMIT 1")["records"][0]["Id"]
+    cleared = demo.http.patch(f"{V}/sobjects/Contact/{contact}", json={"LastName": None})
+    assert cleared.json()[0]["errorCode"] == "REQUIRED_FIELD_MISSING"
+    demo.http.patch(f"{V}/sobjects/Part__c/Part_Number__c/%2541", json={"Name": "Percent"})
+    assert (
+        demo.query("SELECT Part_Number__c FROM Part__c WHERE Name = 'Percent'")["records"][0]["Part_Number__c"] == "%41"
+    )

@@ -1,11 +1,12 @@
 """`bedstone salesforce`: the demo org, and orgs."""
 
 import json
+import re
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +77,7 @@ def login(name: str, method: str, url: str, read_only: bool, **options: Any) -> 
         org, secret = _demo_org(
             name, url if "localhost" in url or "127.0.0.1" in url else f"http://localhost:{DEMO_PORT}"
         )
+        org = replace(org, read_only=read_only)
     else:
         org = Org(name, method, url, read_only=read_only, **details)  # type: ignore[arg-type]
         needs_secret = "secret" in NEEDS[org.method]
@@ -84,8 +86,8 @@ def login(name: str, method: str, url: str, read_only: bool, **options: Any) -> 
             if needs_secret
             else ""
         )
+    user = anyio.run(_who, org, secret)  # nothing is remembered that does not work
     orgs.add(org, secret)
-    user = anyio.run(_who, orgs, org)
     click.echo(f"Logged in as {user}; the org is called {name} here.")
 
 
@@ -152,7 +154,7 @@ def search(sosl: str, name: str | None, output: str, **options: Any) -> None:
     from bedstone.salesforce.soql import parse_sosl
     from bedstone.salesforce.soql.quoting import search_term
 
-    if not sosl.lstrip().lower().startswith("find"):
+    if not re.match(r"\s*find\s*\{", sosl, re.IGNORECASE):
         wanted = (
             "Account(Id, Name), Contact(Id, Name), Lead(Id, Name), Opportunity(Id, Name), Case(Id, CaseNumber, Subject)"
         )
@@ -339,13 +341,15 @@ def _orgs(options: dict[str, Any]) -> "Orgs":
 def _client(orgs: "Orgs", name: str | None) -> "SalesforceClient":
     from bedstone.salesforce.client import SalesforceClient
 
-    return SalesforceClient(orgs.auth(orgs.get(name)))
+    org = orgs.get(name)
+    return SalesforceClient(orgs.auth(org), read_only=org.read_only)
 
 
-async def _who(orgs: "Orgs", org: "Org") -> str:
+async def _who(org: "Org", secret: str) -> str:
     from bedstone.salesforce.client import SalesforceClient
+    from bedstone.salesforce.client.orgs import auth_of
 
-    async with SalesforceClient(orgs.auth(org)) as client:
+    async with SalesforceClient(auth_of(org, secret)) as client:
         await client.limits()  # whoever may call this is let in
         return f"a user of {org.url or org.username}"
 

@@ -23,6 +23,7 @@ ASSERTION_SECONDS = 180
 BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 LAST_SOAP_VERSION = 64
 OK = 200
+BUSY_STATUS = frozenset({420, 429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True)
@@ -199,6 +200,8 @@ class BrowserLogin:
 
 async def _granted(http: httpx2.AsyncClient, login_url: str, form: dict[str, str]) -> tuple[Session, dict[str, str]]:
     answer = await _post(http, f"{login_url.rstrip('/')}/services/oauth2/token", data=form)
+    if answer.status_code in BUSY_STATUS:
+        raise OrgUnavailable(f"{login_url} is busy: it answered {answer.status_code}.")
     try:
         body = answer.json()
     except ValueError:

@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote
 
 import httpx2
 
+from bedstone.errors import ReadOnly
 from bedstone.salesforce.client.auth import TIMEOUT, Auth, Session
 from bedstone.salesforce.client.errors import BUSY, UNAUTHORIZED, OrgUnavailable, error_of, first_error
 from bedstone.salesforce.soql.quoting import soql_list
@@ -41,8 +43,16 @@ class Usage:
 class SalesforceClient:
     """One org. `version` is negotiated unless it is given."""
 
-    def __init__(self, auth: Auth, *, version: str | None = None, http: httpx2.AsyncClient | None = None) -> None:
+    def __init__(
+        self,
+        auth: Auth,
+        *,
+        version: str | None = None,
+        read_only: bool = False,
+        http: httpx2.AsyncClient | None = None,
+    ) -> None:
         self._auth = auth
+        self._read_only = read_only
         self._version = version
         self._http = http or httpx2.AsyncClient(
             timeout=TIMEOUT, limits=httpx2.Limits(max_connections=CONNECTIONS), headers={"accept": "application/json"}
@@ -113,8 +123,10 @@ class SalesforceClient:
     async def describe(self, name: str, *, since: str | None = None) -> dict[str, Any] | None:
         """An object; None if it is what it was at a time."""
         headers = {"If-Modified-Since": since} if since else {}
-        answer = await self._send("GET", f"{await self.base()}/sobjects/{name}/describe", headers=headers)
-        return None if answer.status_code == NOT_MODIFIED else answer.json()
+        answer = await self._send(
+            "GET", f"{await self.base()}/sobjects/{quote(name, safe='')}/describe", headers=headers
+        )
+        return None if answer.status_code == NOT_MODIFIED else _read_json(answer)
 
     async def describe_many(
         self, names: Sequence[str], *, since: Mapping[str, str] | None = None
@@ -126,7 +138,7 @@ class SalesforceClient:
             requests = [
                 {
                     "method": "GET",
-                    "url": f"{base}/sobjects/{name}/describe",
+                    "url": f"{base}/sobjects/{quote(name, safe='')}/describe",
                     "referenceId": f"d{number}",
                     "httpHeaders": {"If-Modified-Since": since[name]} if since and name in since else {},
                 }
@@ -153,20 +165,35 @@ class SalesforceClient:
     async def record(self, name: str, record_id: str, fields: Sequence[str] = ()) -> dict[str, Any]:
         """A record by its id."""
         params = {"fields": ",".join(fields)} if fields else {}
-        return await self._json("GET", f"{await self.base()}/sobjects/{name}/{record_id}", params=params)
+        return await self._json(
+            "GET", f"{await self.base()}/sobjects/{quote(name, safe='')}/{quote(record_id, safe='')}", params=params
+        )
 
     async def create(self, name: str, values: Mapping[str, Any]) -> str:
         """Add a record; its id. It is never sent twice."""
-        answer = await self._json("POST", f"{await self.base()}/sobjects/{name}", json=dict(values), repeat=False)
+        self._check_writable()
+        answer = await self._json(
+            "POST", f"{await self.base()}/sobjects/{quote(name, safe='')}", json=dict(values), repeat=False
+        )
         return str(answer["id"])
 
     async def update(self, name: str, record_id: str, values: Mapping[str, Any]) -> None:
         """Change a record."""
-        await self._send("PATCH", f"{await self.base()}/sobjects/{name}/{record_id}", json=dict(values))
+        self._check_writable()
+        await self._send(
+            "PATCH",
+            f"{await self.base()}/sobjects/{quote(name, safe='')}/{quote(record_id, safe='')}",
+            json=dict(values),
+        )
 
     async def delete(self, name: str, record_id: str) -> None:
         """Remove a record."""
-        await self._send("DELETE", f"{await self.base()}/sobjects/{name}/{record_id}")
+        self._check_writable()
+        await self._send("DELETE", f"{await self.base()}/sobjects/{quote(name, safe='')}/{quote(record_id, safe='')}")
+
+    def _check_writable(self) -> None:
+        if self._read_only:
+            raise ReadOnly("This org is pinned: nothing of ours changes it.")
 
     # The way there
 
@@ -175,12 +202,14 @@ class SalesforceClient:
         if self._version is None:
             session = await self._logged_in(None)
             answer = await self._http_request("GET", f"{session.instance_url}/services/data", repeat=True)
-            offered = [float(item["version"]) for item in answer.json()]
+            if answer.status_code >= FIRST_ERROR:
+                raise error_of(answer.status_code, _body(answer))
+            offered = [float(item["version"]) for item in _read_json(answer)]
             self._version = f"{min(max(offered), NEWEST_VERSION):.1f}"
         return f"/services/data/v{self._version}"
 
     async def _json(self, method: str, path: str, **request: Any) -> dict[str, Any]:
-        answer: dict[str, Any] = (await self._send(method, path, **request)).json()
+        answer: dict[str, Any] = _read_json(await self._send(method, path, **request))
         return answer
 
     async def _send(self, method: str, path: str, *, repeat: bool = True, **request: Any) -> httpx2.Response:
@@ -205,8 +234,18 @@ class SalesforceClient:
             return self._session
         async with self._logging_in:
             if self._session is None or self._session is spent:
-                self._session = await self._auth.login(self._http)
+                self._session = await self._login()
             return self._session
+
+    async def _login(self) -> Session:
+        wait = FIRST_WAIT
+        for _ in range(TRIES - 1):
+            try:
+                return await self._auth.login(self._http)
+            except OrgUnavailable:
+                await asyncio.sleep(wait)
+                wait = min(wait * 2, LONGEST_WAIT)
+        return await self._auth.login(self._http)
 
     async def _http_request(self, method: str, address: str, *, repeat: bool, **request: Any) -> httpx2.Response:
         """With patience for an org that is busy: only where repeating changes nothing."""
@@ -239,6 +278,14 @@ def _is_busy(answer: httpx2.Response) -> bool:
         return False
     code, message = first_error(_body(answer))
     return code in BUSY or (code == "REQUEST_LIMIT_EXCEEDED" and "Concurrent" in message)
+
+
+def _read_json(answer: httpx2.Response) -> Any:
+    """What an org says; a page for people, as during maintenance, is no answer."""
+    try:
+        return answer.json()
+    except ValueError:
+        raise OrgUnavailable(f"The org answered {answer.status_code} with something that is not JSON.") from None
 
 
 def _body(answer: httpx2.Response) -> Any:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -95,20 +95,7 @@ class Orgs:
 
     def auth(self, org: Org) -> Auth:
         """How to log in."""
-        secret = self._secret(org.name)
-        match org.method:
-            case "access-token":
-                return AccessToken(org.url, secret)
-            case "client-credentials":
-                return ClientCredentials(org.url, org.client_id, secret)
-            case "jwt":
-                return JwtBearer(org.url, org.client_id, org.username, Path(org.key_file))
-            case "refresh-token":
-                return RefreshToken(org.url, org.client_id, secret, keep=lambda new: self._keep_secret(org.name, new))
-            case "sf":
-                return SfCli(org.username)
-            case "soap":
-                return SoapLogin(org.url, org.username, secret)
+        return auth_of(org, self._secret(org.name), lambda new: self._keep_secret(org.name, new))
 
     def make_read_only(self, name: str) -> None:
         """Pin an org: nothing of ours changes it."""
@@ -153,6 +140,23 @@ class Orgs:
         with os.fdopen(handle, "w", encoding="utf-8") as target:
             json.dump(dict(data), target, indent=1)
         draft.replace(file)
+
+
+def auth_of(org: Org, secret: str, keep: Callable[[str], None] | None = None) -> Auth:
+    """How to log into an org; `keep` is told a secret that replaces the given one."""
+    match org.method:
+        case "access-token":
+            return AccessToken(org.url, secret)
+        case "client-credentials":
+            return ClientCredentials(org.url, org.client_id, secret)
+        case "jwt":
+            return JwtBearer(org.url, org.client_id, org.username, Path(org.key_file))
+        case "refresh-token":
+            return RefreshToken(org.url, org.client_id, secret, keep=keep)
+        case "sf":
+            return SfCli(org.username)
+        case "soap":
+            return SoapLogin(org.url, org.username, secret)
 
 
 def _keyring() -> Any:

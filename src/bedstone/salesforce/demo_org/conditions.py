@@ -272,7 +272,7 @@ class Conditions:
                 return stored_moment(parsed_moment(value.written))
             if value.kind == "date":
                 return date.fromisoformat(value.written).isoformat()
-        except ValueError:
+        except (ValueError, OverflowError):
             raise malformed(f"Invalid date: {value.written}", value.span[0]) from None
         return f"{value.written[:8]}.000Z"
 

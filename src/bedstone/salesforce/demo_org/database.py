@@ -25,6 +25,7 @@ class Database:
         self.schema = schema
         self.calendar = calendar
         self.lock = threading.RLock()
+        self._depth = 0
         self._db = sqlite3.connect(file or ":memory:", isolation_level=None, check_same_thread=False)
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
@@ -73,15 +74,25 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of it or nothing."""
+        """All of it or nothing; inside another one, a part of that."""
         with self.lock:
-            self._db.execute("BEGIN IMMEDIATE")
+            inner = f"part_{self._depth}"
+            begin, undo, keep = (
+                (f"SAVEPOINT {inner}", f"ROLLBACK TO {inner}", f"RELEASE {inner}")
+                if self._depth
+                else ("BEGIN IMMEDIATE", "ROLLBACK", "COMMIT")
+            )
+            self._db.execute(begin)
+            self._depth += 1
             try:
                 yield
             except BaseException:
-                self._db.execute("ROLLBACK")
+                self._db.execute(undo)
                 raise
-            self._db.execute("COMMIT")
+            else:
+                self._db.execute(keep)
+            finally:
+                self._depth -= 1
 
     def rows(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Read."""

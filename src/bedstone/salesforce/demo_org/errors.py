@@ -38,6 +38,7 @@ class Refused(Exception):
 
 def located(statement: str, position: int, detail: str) -> str:
     """An error with a piece of the statement, a caret, and row and column."""
+    position = min(position, len(statement))
     text = statement.replace("\n", " ").replace("\r", " ")
     start = max(0, position - 30)
     while start > 0 and text[start - 1] not in " ,":

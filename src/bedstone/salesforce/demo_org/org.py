@@ -1,8 +1,9 @@
 """The demo org as a whole: its schema, its records, what may be done with them."""
 
+import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from bedstone.salesforce.demo_org.querying import QueryEngine
 from bedstone.salesforce.demo_org.schema import ID_TYPES, NUMBER_TYPES, TEXT_TYPES, FieldType, ObjectType
 from bedstone.salesforce.ids import long_id
 
+DAY, LARGEST = len("2026-01-01"), 1e18
 SYSTEM_FIELDS = frozenset(
     {"id", "isdeleted", "createddate", "createdbyid", "lastmodifieddate", "lastmodifiedbyid", "systemmodstamp"}
 )
@@ -81,16 +83,42 @@ class DemoOrg:
     def create(self, name: str, values: Mapping[str, Any]) -> str:
         """Add a record; its id."""
         item = self._changeable(name)
-        record = self._checked(item, values, is_new=True)
-        now = stored_moment(self.calendar.now())
-        stamps = {"CreatedDate": now, "LastModifiedDate": now, "SystemModstamp": now, "CreatedById": self.user,
-                  "LastModifiedById": self.user}  # fmt: skip
-        if "ownerid" in item.by_name and not record.get("OwnerId"):
-            stamps["OwnerId"] = self.user
-        record = self._derived(item, record | {key: value for key, value in stamps.items() if item.field(key)})
+        with self.database.transaction():
+            record = self._checked(item, values, is_new=True)
+            now = stored_moment(self.calendar.now())
+            stamps = dict.fromkeys(("CreatedDate", "LastModifiedDate", "SystemModstamp"), now)
+            stamps |= dict.fromkeys(("CreatedById", "LastModifiedById"), self.user)
+            if "ownerid" in item.by_name and not record.get("OwnerId"):
+                stamps["OwnerId"] = self.user
+            record_id = self.database.next_id(item)
+            record = self._derived(item, record | {key: value for key, value in stamps.items() if item.field(key)})
+            self._check_required(item, record, [field.name for field in item.fields])
+            self._check_unique(item, record, None)
+            self.database.insert(item, {"Id": record_id, **record})
+        return record_id
+
+    def update(self, name: str, record_id: str, values: Mapping[str, Any]) -> None:
+        """Change a record."""
+        item = self._changeable(name)
+        with self.database.transaction():
+            before = self._existing(item, record_id)
+            record = self._checked(item, values, is_new=False)
+            self._check_required(item, record, list(record))
+            now = stored_moment(self.calendar.now())
+            stamps = {"LastModifiedDate": now, "SystemModstamp": now, "LastModifiedById": self.user}
+            stamped = {key: value for key, value in stamps.items() if item.field(key)}
+            changed = self._derived(item, {**before, **record, **stamped})
+            self._check_unique(item, record, str(before["Id"]))
+            different = {key: value for key, value in changed.items() if before.get(key) != value and key != "Id"}
+            if different:
+                self.database.update(item, str(before["Id"]), different)
+
+    @staticmethod
+    def _check_required(item: ObjectType, record: Mapping[str, Any], names: Sequence[str]) -> None:
+        wanted = [item.by_name[name.lower()] for name in names]
         missing = [
             field.name
-            for field in item.fields
+            for field in wanted
             if not field.nillable
             and field.is_stored
             and not field.read_only
@@ -103,50 +131,28 @@ class DemoOrg:
             raise Refused(
                 "REQUIRED_FIELD_MISSING", f"Required fields are missing: [{', '.join(missing)}]", fields=missing
             )
-        with self.database.transaction():
-            self._check_unique(item, record, None)
-            record_id = self.database.next_id(item)
-            self.database.insert(item, {"Id": record_id, **record})
-        return record_id
-
-    def update(self, name: str, record_id: str, values: Mapping[str, Any]) -> None:
-        """Change a record."""
-        item = self._changeable(name)
-        before = self._existing(item, record_id)
-        record = self._checked(item, values, is_new=False)
-        now = stored_moment(self.calendar.now())
-        stamps = {"LastModifiedDate": now, "SystemModstamp": now, "LastModifiedById": self.user}
-        changed = self._derived(
-            item, {**before, **record, **{key: value for key, value in stamps.items() if item.field(key)}}
-        )
-        with self.database.transaction():
-            self._check_unique(item, record, str(before["Id"]))
-            different = {key: value for key, value in changed.items() if before.get(key) != value and key != "Id"}
-            if different:
-                self.database.update(item, str(before["Id"]), different)
 
     def delete(self, name: str, record_id: str) -> None:
         """Put a record into the bin, with what belongs to it."""
         item = self._changeable(name)
-        record = self._existing(item, record_id)
         with self.database.transaction():
-            self._delete(item, str(record["Id"]))
+            self._delete(item, str(self._existing(item, record_id)["Id"]))
 
     def upsert(self, name: str, field: str, key: str, values: Mapping[str, Any]) -> tuple[str, bool]:
         """Change the record with a key of another system, or add it; its id, and whether it is new."""
         item = self._changeable(name)
         found = item.field(field)
         if found is None or not (found.external_id or found.name == "Id"):
-            raise Refused(
-                "NOT_FOUND", f"Provided external ID field does not exist or is not accessible: {field}", status=404
+            message = f"Provided external ID field does not exist or is not accessible: {field}"
+            raise Refused("NOT_FOUND", message, status=404)
+        with self.database.transaction():
+            rows = self.database.rows(
+                f'SELECT "Id" FROM "{item.name}" WHERE "{found.name}" = ? COLLATE NOCASE AND "IsDeleted" = 0', (key,)
             )
-        rows = self.database.rows(
-            f'SELECT "Id" FROM "{item.name}" WHERE "{found.name}" = ? COLLATE NOCASE AND "IsDeleted" = 0', (key,)
-        )
-        if rows:
-            self.update(name, rows[0][0], values)
-            return str(rows[0][0]), False
-        return self.create(name, {**values, found.name: key}), True
+            if rows:
+                self.update(name, rows[0][0], values)
+                return str(rows[0][0]), False
+            return self.create(name, {**values, found.name: key}), True
 
     def _delete(self, item: ObjectType, record_id: str) -> None:
         self.database.update(item, record_id, {"IsDeleted": 1, "SystemModstamp": stored_moment(self.calendar.now())})
@@ -227,9 +233,15 @@ class DemoOrg:
         if kind in NUMBER_TYPES:
             if isinstance(value, bool):
                 raise ValueError(value)
+            if (
+                not isinstance(value, int | float | str)
+                or not math.isfinite(float(value))
+                or abs(float(value)) > LARGEST
+            ):
+                raise ValueError(value)
             return int(value) if kind == "int" else float(value)
         if kind == "date":
-            return date.fromisoformat(str(value)[:10]).isoformat()
+            return (date.fromisoformat(value) if len(str(value)) <= DAY else parsed_moment(value).date()).isoformat()
         if kind == "datetime":
             return stored_moment(parsed_moment(str(value)))
         if kind == "time":
@@ -264,7 +276,8 @@ class DemoOrg:
             raise Refused(
                 "FIELD_INTEGRITY_EXCEPTION", f"{field.label}: id value of incorrect type: {value}", fields=[field.name]
             )
-        if target is not None and self.database.record(target, full) is None:
+        known = self.database.record(target, full) if target is not None else None
+        if target is not None and (known is None or known.get("IsDeleted")):
             raise Refused(
                 "INSUFFICIENT_ACCESS_ON_CROSS_REFERENCE_ENTITY",
                 f"insufficient access rights on cross-reference id: {value}",
@@ -298,8 +311,10 @@ class DemoOrg:
             if record.get(field.name) is not None or not field.name_field:
                 continue
             if field.auto_number or (field.read_only and field.name.endswith("Number")):
-                ((count,),) = self.database.rows(f'SELECT count(*) FROM "{item.name}"')
-                record[field.name] = (field.auto_number or "{:08}").format(count + 1)
+                number = self._count(item.name)
+                record[field.name] = (field.auto_number or "{:08}").format(
+                    number if field.auto_number else number + 999
+                )
         return record
 
     @staticmethod

@@ -1,7 +1,9 @@
 """The REST surface: one request in, one answer out; composite requests come back in here."""
 
 import json
+import logging
 import re
+import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,6 +11,7 @@ from email.utils import format_datetime, parsedate_to_datetime
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from bedstone.errors import BedstoneError
 from bedstone.salesforce.demo_org.content.articles import categories
 from bedstone.salesforce.demo_org.content.objects import KNOWLEDGE
 from bedstone.salesforce.demo_org.content.records import NOW
@@ -20,9 +23,12 @@ from bedstone.salesforce.demo_org.schema import ObjectType
 from bedstone.salesforce.demo_org.searching import SearchEngine, category_names
 from bedstone.salesforce.soql.quoting import search_term, soql_string
 
+logger = logging.getLogger(__name__)
+
 FIRST_VERSION, LAST_VERSION = 31, 68
 SEASONS = ("Spring", "Summer", "Winter")
 VERSION = re.compile(r"v(\d+)\.0")
+FIRST_ERROR = 400
 NAME = re.compile(r"[\w.]+")
 BATCH = re.compile(r"batchSize=(\d+)")
 ARTICLE_FIELDS = (
@@ -123,9 +129,14 @@ class RestApi:
                     return handler(request, base, **{key: unquote(value) for key, value in matched.groupdict().items()})
                 except Refused as refused:
                     return self._refused(refused, request)
-                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                except BedstoneError as error:
+                    return self._refused(Refused("INVALID_SEARCH", error.message), request)
+                except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                     message = f"The request cannot be read: {type(error).__name__}"
                     return self._refused(Refused("JSON_PARSER_ERROR", message), request)
+                except (sqlite3.Error, OverflowError) as error:
+                    logger.warning("Not served: %s", error, extra={"action": "not_served"})
+                    return self._refused(Refused("QUERY_TOO_COMPLICATED", "The request is too complicated"), request)
         if any(pattern.fullmatch(rest) for _, pattern, _ in self._routes):
             allowed = ", ".join(method for method, pattern, _ in self._routes if pattern.fullmatch(rest))
             message = f"HTTP Method '{request.method}' not allowed. Allowed are {allowed}"
@@ -344,13 +355,35 @@ class RestApi:
     def _composite(self, request: Request, base: str) -> Answer:
         body = _object_body(request)
         requests = body["compositeRequest"]
+        if body.get("allOrNone"):
+            return self._all_or_none(lambda: self._composed(requests), _composite_failed)
+        return self._composed(requests)
+
+    def _all_or_none(self, work: Callable[[], Answer], failed: Callable[[Any], bool]) -> Answer:
+        """Keep what was done only if nothing of it failed."""
+        kept: list[Answer] = []
+        try:
+            with self.org.database.transaction():
+                kept.append(work())
+                if failed(kept[0].body):
+                    raise _Undone  # noqa: TRY301 - it is what rolls the transaction back
+        except _Undone:
+            pass
+        return kept[0]
+
+    def _composed(self, requests: Any) -> Answer:
         if len(requests) > MOST_SUBREQUESTS:
             raise Refused("PROCESSING_HALTED", "The composite request has more than 25 subrequests")
         results: dict[str, Any] = {}
         answers = []
         for item in requests:
-            filled = json.loads(_filled(json.dumps(item), results))
-            answer = self._sub(filled["method"], filled["url"], filled.get("httpHeaders", {}), filled.get("body"))
+            try:
+                filled = json.loads(_filled(json.dumps(item), results))
+            except (KeyError, IndexError, TypeError, ValueError):
+                message = f"Invalid reference specified in {item['referenceId']}"
+                answer = Answer(400, [{"errorCode": "PROCESSING_HALTED", "message": message}])
+            else:
+                answer = self._sub(filled["method"], filled["url"], filled.get("httpHeaders", {}), filled.get("body"))
             results[item["referenceId"]] = answer.body
             answers.append(
                 {
@@ -379,17 +412,23 @@ class RestApi:
         if request.method == "DELETE":
             ids = [item for item in request.query.get("ids", "").split(",") if item]
             return Answer(body=[self._one("DELETE", None, record, {}) for record in ids])
-        records = _object_body(request)["records"]
+        body = _object_body(request)
+        records = body["records"]
+        if not all(isinstance(record, dict) and "type" in record.get("attributes", {}) for record in records):
+            raise Refused("INVALID_FIELD", "Every record needs attributes with its type")
         if len(records) > MOST_RECORDS:
             raise Refused(
                 "EXCEEDED_ID_LIMIT", "record limit reached. cannot submit more than 200 records into this call"
             )
+        if body.get("allOrNone"):
+            return self._all_or_none(lambda: self._collected(request.method, records), _collection_failed)
+        return self._collected(request.method, records)
+
+    def _collected(self, method: str, records: Any) -> Answer:
         rows = []
         for record in records:
             values = {key: value for key, value in record.items() if key not in ("attributes", "Id", "id")}
-            rows.append(
-                self._one(request.method, record["attributes"]["type"], record.get("Id") or record.get("id"), values)
-            )
+            rows.append(self._one(method, record["attributes"]["type"], record.get("Id") or record.get("id"), values))
         return Answer(body=rows)
 
     def _one(self, method: str, name: str | None, record: str | None, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -426,8 +465,9 @@ class RestApi:
 
     def _tree(self, request: Request, base: str, name: str) -> Answer:
         results = []
-        for record in _object_body(request)["records"]:
-            results += self._planted(name, record, None)
+        with self.org.database.transaction():
+            for record in _object_body(request)["records"]:
+                results += self._planted(name, record, None)
         return Answer(201, {"hasErrors": False, "results": results})
 
     def _planted(self, name: str, record: Mapping[str, Any], link: tuple[str, str] | None) -> list[dict[str, str]]:
@@ -579,6 +619,18 @@ class RestApi:
             for name, group in categories().items()
         ]
         return Answer(body={"categoryGroups": groups})
+
+
+class _Undone(Exception):
+    """What was done is taken back."""
+
+
+def _composite_failed(body: Any) -> bool:
+    return any(item["httpStatusCode"] >= FIRST_ERROR for item in body["compositeResponse"])
+
+
+def _collection_failed(body: Any) -> bool:
+    return not all(row["success"] for row in body)
 
 
 def _object_body(request: Request) -> Mapping[str, Any]:

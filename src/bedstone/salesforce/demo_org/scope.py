@@ -60,7 +60,7 @@ class Scope:
         """A scope from what FROM names: one object, and further names for parents of it."""
         first = sources[0]
         root = schema.get(first.name)
-        if root is None:
+        if root is None or root.name == "Name":
             raise no_object(first.name, first.path.span[0])
         scope = cls(schema, calendar, root, alias)
         scope.names[root.name.lower()] = ()

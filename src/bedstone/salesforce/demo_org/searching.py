@@ -100,7 +100,10 @@ class SearchEngine:
         condition = f"Id IN {soql_list(ids)}" + (f" AND ({write(item.where)})" if item.where else "")
         order = f" ORDER BY {', '.join(write(order) for order in item.order_by)}" if item.order_by else ""
         statement = f"SELECT {columns if has_id else f'Id, {columns}'} FROM {schema.name} WHERE {condition}{order}"
-        records: list[Record] = self._queries.run(statement, base, batch=10_000)["records"]
+        try:
+            records: list[Record] = self._queries.run(statement, base, batch=10_000)["records"]
+        except Refused as refused:  # its place is in the statement we made
+            raise Refused(refused.code, refused.message, status=refused.status) from None
         if not item.order_by:
             places = {record_id: place for place, record_id in enumerate(ids)}
             records.sort(key=lambda record: places[record["Id"]])

@@ -58,7 +58,8 @@ class DemoServer:
         self.org.use_calendar(fixed)
 
     async def _serve(self, http: HttpRequest) -> Response:
-        path = LOGIN_PREFIX.sub("", SLASHES.sub("/", http.url.path))
+        raw = http.scope.get("raw_path") or http.url.path.encode()  # what stands between slashes is decoded later, once
+        path = LOGIN_PREFIX.sub("", SLASHES.sub("/", raw.decode("ascii", "replace").partition("?")[0]))
         origin = f"{http.url.scheme}://{http.url.netloc}"
         if self._admin and path == "/_demo/faults":
             return await self._switch(http)
@@ -96,8 +97,8 @@ class DemoServer:
             refused = [{"message": "TotalRequests Limit exceeded.", "errorCode": "REQUEST_LIMIT_EXCEEDED"}]
             return Answer(403, refused, info)
         try:
-            parsed = json.loads(body) if body else None
-        except ValueError:
+            parsed = json.loads(body, parse_constant=_no_number) if body else None
+        except (ValueError, RecursionError):
             return Answer(400, [{"message": "The request body is not JSON", "errorCode": "JSON_PARSER_ERROR"}], info)
         request = Request(http.method, path, dict(http.query_params), headers | {"origin-of": origin}, parsed)
         answer = self.api.handle(request)
@@ -133,6 +134,10 @@ class DemoServer:
             except (BedstoneError, ValueError, KeyError, TypeError) as error:
                 return _json(400, {"error": str(error)})
         return _json(200, {"faults": sorted(self.api.faults.names), "known": NAMES, "logins": self.identity.logins})
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number")
 
 
 async def _body(http: HttpRequest) -> bytes:
