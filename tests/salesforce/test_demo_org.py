@@ -16,6 +16,7 @@ import pytest
 from simple_salesforce.api import Salesforce
 from simple_salesforce.exceptions import SalesforceAuthenticationFailed, SalesforceMalformedRequest
 
+from bedstone.salesforce.demo_org.errors import Refused
 from bedstone.salesforce.demo_org.faults import NAMES
 from bedstone.salesforce.demo_org.org import DemoOrg, open_org
 from bedstone.salesforce.demo_org.rest import RestApi
@@ -409,3 +410,32 @@ def test_odd_values_are_refused(demo: Running) -> None:
     assert (
         demo.query("SELECT Part_Number__c FROM Part__c WHERE Name = 'Percent'")["records"][0]["Part_Number__c"] == "%41"
     )
+
+
+def test_subtotals_categories_and_scopes(org: DemoOrg) -> None:
+    def rows(statement: str) -> list[Any]:
+        found: list[Any] = org.queries.run(statement, V)["records"]
+        return found
+
+    total = org.queries.run("SELECT COUNT() FROM Opportunity", V)["totalSize"]
+    rollup = "SELECT StageName, COUNT(Id) n, COUNT(StageName) m FROM Opportunity GROUP BY ROLLUP(StageName)"
+    (whole,) = rows(f"{rollup} HAVING GROUPING(StageName) = 1")
+    assert (whole["StageName"], whole["n"], whole["m"]) == (None, total, total)
+    assert len(rows(f"{rollup} HAVING GROUPING(StageName) = 0")) == 8
+    assert rows(f"{rollup} ORDER BY GROUPING(StageName), StageName")[-1]["StageName"] is None
+    stages = [
+        row["StageName"] for row in rows("SELECT StageName FROM Opportunity GROUP BY StageName ORDER BY StageName")
+    ]
+    assert stages[0] == "Prospecting"
+    with pytest.raises(Refused, match="grouped or aggregated: Amount"):
+        rows("SELECT Name FROM Opportunity GROUP BY Name HAVING Amount > 1")
+    online = "SELECT COUNT() FROM KnowledgeArticleVersion WHERE PublishStatus = 'Online' AND Language = 'en_US'"
+    counts = [
+        org.queries.run(f"{online}{more}", V)["totalSize"]
+        for more in ("", " WITH DATA CATEGORY Topics__c AT Display__c", " WITH DATA CATEGORY Foo__c AT Bar__c")
+    ]
+    assert counts == [120, 12, 0]
+    mine = org.queries.run("SELECT COUNT() FROM Account USING SCOPE mine", V)["totalSize"]
+    assert mine == org.queries.run(f"SELECT COUNT() FROM Account WHERE OwnerId = '{org.user}'", V)["totalSize"]
+    with pytest.raises(Refused, match="Scope"):
+        rows("SELECT Id FROM Account USING SCOPE nonsense")

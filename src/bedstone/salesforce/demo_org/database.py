@@ -26,6 +26,7 @@ class Database:
         self.calendar = calendar
         self.lock = threading.RLock()
         self._depth = 0
+        self.user = ""  # who asks
         self._db = sqlite3.connect(file or ":memory:", isolation_level=None, check_same_thread=False)
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")

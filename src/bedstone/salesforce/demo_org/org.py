@@ -49,7 +49,7 @@ class DemoOrg:
             self._create()
         self.queries = QueryEngine(self.database, batch=batch)
         self.organization_id = self.database.rows('SELECT "Id" FROM "Organization"')[0][0]
-        self.user = self.database.rows('SELECT "Id" FROM "User" ORDER BY "Id"')[0][0]
+        self.user = self.database.user = self.database.rows('SELECT "Id" FROM "User" ORDER BY "Id"')[0][0]
 
     def close(self) -> None:
         """Let go of the file."""

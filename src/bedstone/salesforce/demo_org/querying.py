@@ -1,15 +1,17 @@
 """Runs SOQL: one statement to SQL, rows to records as an org's JSON shows them, further pages by cursor."""
 
 import json
+import re
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, combinations
 from typing import Any
 
 from bedstone.salesforce.demo_org.conditions import Conditions
+from bedstone.salesforce.demo_org.content.articles import category_names
 from bedstone.salesforce.demo_org.database import Database
 from bedstone.salesforce.demo_org.errors import Refused, malformed, no_child, no_column
 from bedstone.salesforce.demo_org.schema import TEXT_TYPES, FieldType, ObjectType
@@ -19,8 +21,11 @@ from bedstone.salesforce.soql.tree import (
     Call,
     Column,
     Comparison,
+    Condition,
+    DataCategories,
     Expression,
     Membership,
+    Not,
     Number,
     Order,
     Path,
@@ -31,6 +36,7 @@ from bedstone.salesforce.soql.tree import (
 
 BATCH, MOST_GROUPS, MOST_OFFSET, MOST_FIELDS_ROWS = 2_000, 2_000, 2_000, 200
 MOST_SUBQUERIES, CURSOR_SECONDS = 20, 2 * 24 * 3600
+AGGREGATE_CALL = re.compile(r"((?:COUNT|SUM|AVG|MIN|MAX)\((?:[^()]|\([^()]*\))*\))")
 AGGREGATE = {"type": "AggregateResult"}
 Record = dict[str, Any]
 Convert = Callable[[Any], Any]
@@ -178,6 +184,8 @@ class _Planned:
                 "or LinkedEntityId using the equals operator or multiple Id's using the IN operator."
             )
         for option in query.options:
+            if isinstance(option, DataCategories) and self._scope.root.feature is None:
+                raise malformed("unexpected token: 'DATA'", option.span[0])
             if getattr(option, "name", "").upper() not in ("", "SECURITY_ENFORCED", "USER_MODE", "SYSTEM_MODE"):
                 raise malformed(f"unexpected token: '{getattr(option, 'name', '')}'", option.span[0])
 
@@ -320,7 +328,29 @@ class _Planned:
         sql, params = ("1", ())
         if self._query.where is not None:
             sql, params = Conditions(scope or self._scope).compile(self._query.where)
+        for more, values in self._narrowings():
+            sql, params = f"{sql} AND {more}", (*params, *values)
         return (sql if self.all_rows else f'{self._alias}."IsDeleted" = 0 AND {sql}'), params
+
+    def _narrowings(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        """WITH DATA CATEGORY and USING SCOPE as conditions."""
+        for option in self._query.options:
+            if isinstance(option, DataCategories):
+                for selection in option.selections:
+                    names = category_names(selection.group, selection.operator, selection.categories)
+                    marks = ", ".join("?" for _ in names)
+                    inside = (
+                        f'{self._alias}."Id" IN (SELECT "ParentId" FROM "Knowledge__DataCategorySelection" '
+                        f'WHERE "DataCategoryGroupName" = ? AND "DataCategoryName" IN ({marks}))'
+                    )
+                    yield inside, (selection.group.removesuffix("__c"), *names)
+        for using in self._query.sources[0].using:
+            if using.kind != "SCOPE" or using.name.lower() not in ("everything", "mine", "team"):
+                raise malformed(f"Scope '{using.name}' is not supported", using.span[0])
+            if using.name.lower() == "mine":
+                if self._scope.root.field("OwnerId") is None:
+                    raise malformed(f"Scope '{using.name}' is not supported", using.span[0])
+                yield f'{self._alias}."OwnerId" = ?', (self._database.user,)
 
     def _order(self, scope: Scope | None = None) -> tuple[str, list[Any]]:
         parts: list[str] = []
@@ -329,7 +359,7 @@ class _Planned:
             found = (scope or self._scope).expression(order.expression)
             if not found.field.sortable and not found.is_aggregate:
                 raise malformed(f"field '{found.field.name}' can not be sorted in a query call", order.span[0])
-            parts.append(_sorted(found, order))
+            parts.append(_sorted(_sort_key(found), order))
             params += found.params
         return (f"ORDER BY {', '.join(parts)}" if parts else f'ORDER BY {self._alias}."Id"'), params
 
@@ -470,6 +500,17 @@ class _Planned:
             outputs.append((name, found))
         return outputs
 
+    def _check_having(self, condition: Condition, keys: dict[str, Resolved]) -> None:
+        """Only what is grouped or aggregated can be asked of a group."""
+        inner = getattr(condition, "terms", None) or ([condition.term] if isinstance(condition, Not) else [])
+        for term in inner:
+            self._check_having(term, keys)
+        left = getattr(condition, "left", None)
+        if isinstance(left, Path | Call) and self._key(left) not in keys:
+            found = self._scope.expression(left)
+            if not found.is_aggregate:
+                raise malformed(f"Field must be grouped or aggregated: {self._shown(left)}", left.span[0])
+
     def _formats_key(self, expression: Expression, keys: dict[str, Resolved]) -> bool:
         return (
             isinstance(expression, Call) and bool(expression.arguments) and self._key(expression.arguments[0]) in keys
@@ -494,6 +535,7 @@ class _Planned:
         where, params = self._where()
         having, having_params = ("", ())
         if self._query.having is not None:
+            self._check_having(self._query.having, keys)
             sql, having_params = Conditions(self._scope, having=True).compile(self._query.having)
             having = f"HAVING {sql}"
         orders = [(self._scope.expression(order.expression), order) for order in self._query.order_by]
@@ -503,21 +545,20 @@ class _Planned:
         kind = self._query.group_by.kind if self._query.group_by else ""
         branches, values = [], []
         for group in _grouping_sets(list(keys), kind):
-            out = [_in_group(item.sql, keys, group) for item in outputs] + [
-                _in_group(f.sql, keys, group) for f, _ in orders
-            ]
+            out = [_in_group(item.sql, keys, group) for item in outputs]
+            out += [_in_group(_sort_key(found), keys, group) for found, _ in orders]
             # Texts that differ in case alone are one group.
             by = ", ".join(_folded_key(keys[name]) for name in group)
             branches.append(
-                f"SELECT {', '.join(out)} {self._from()} WHERE {where} {f'GROUP BY {by}' if by else ''} {having}"
+                f"SELECT {', '.join(out)} {self._from()} WHERE {where} "
+                f"{f'GROUP BY {by}' if by else ''} {_in_group(having, keys, group)}"
             )
             values += [*(value for item in outputs for value in item.params), *params, *having_params]
         sql = " UNION ALL ".join(branches)
         if orders:
             places = range(len(outputs) + 1, len(outputs) + len(orders) + 1)
             sql = f"SELECT * FROM ({sql}) ORDER BY " + ", ".join(
-                _sorted(replace(found, sql=str(place)), order, by_place=True)
-                for place, (found, order) in zip(places, orders, strict=True)
+                _sorted(str(place), order) for place, (_, order) in zip(places, orders, strict=True)
             )
         elif keys:
             sql = f"SELECT * FROM ({sql})"
@@ -612,16 +653,7 @@ def converter(item: FieldType) -> Convert:
     return lambda value: value
 
 
-def _sorted(found: Resolved, order: Order, *, by_place: bool = False) -> str:
-    sql = found.sql
-    if found.field.type == "picklist" and found.field.values and not by_place:
-        cases = " ".join(
-            f"WHEN '{value.replace(chr(39), chr(39) * 2)}' THEN {number}"
-            for number, value in enumerate(found.field.values)
-        )
-        sql = f"CASE {sql} {cases} END"
-    elif found.field.type in TEXT_TYPES and not by_place:
-        sql = f"sorted_as({sql})"
+def _sorted(sql: str, order: Order) -> str:
     direction = "DESC" if order.direction == "DESC" else "ASC"
     nulls = "LAST" if order.nulls == "LAST" else "FIRST"
     return f"{sql} {direction} NULLS {nulls}"
@@ -636,13 +668,25 @@ def _grouping_sets(keys: list[str], kind: str) -> list[tuple[str, ...]]:
 
 
 def _in_group(sql: str, keys: dict[str, Resolved], group: tuple[str, ...]) -> str:
-    """A column of one grouping: keys that are not in it are null, and GROUPING says so."""
+    """An expression in one grouping: keys that are not in it are null outside of aggregates, and GROUPING says so."""
+    for name in keys:
+        sql = sql.replace(f"<grouping {name}>", "0" if name in group else "1")
+    parts = AGGREGATE_CALL.split(sql)
     for name, found in keys.items():
-        if sql == f"<grouping {name}>":
-            return "0" if name in group else "1"
-        if sql == found.sql and name not in group:
-            return "NULL"
-    return sql
+        if name not in group:
+            parts[::2] = [part.replace(found.sql, "NULL") for part in parts[::2]]
+    return "".join(parts)
+
+
+def _sort_key(found: Resolved) -> str:
+    """What rows are sorted by: picklists by their order, texts without case."""
+    if found.field.type == "picklist" and found.field.values and not found.is_aggregate:
+        cases = " ".join(
+            f"WHEN '{value.replace(chr(39), chr(39) * 2)}' THEN {number}"
+            for number, value in enumerate(found.field.values)
+        )
+        return f"CASE {found.sql} {cases} END"
+    return f"sorted_as({found.sql})" if found.field.type in TEXT_TYPES else found.sql
 
 
 def _folded_key(found: Resolved) -> str:

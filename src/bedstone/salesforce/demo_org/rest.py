@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from bedstone.errors import BedstoneError
-from bedstone.salesforce.demo_org.content.articles import categories
+from bedstone.salesforce.demo_org.content.articles import categories, category_names
 from bedstone.salesforce.demo_org.content.objects import KNOWLEDGE
 from bedstone.salesforce.demo_org.content.records import NOW
 from bedstone.salesforce.demo_org.describing import describe, describe_basic, describe_global, etag
@@ -20,7 +20,7 @@ from bedstone.salesforce.demo_org.errors import Refused, not_found
 from bedstone.salesforce.demo_org.faults import DAILY_CALLS, SMALL_BATCH, Faults
 from bedstone.salesforce.demo_org.org import DemoOrg
 from bedstone.salesforce.demo_org.schema import ObjectType
-from bedstone.salesforce.demo_org.searching import SearchEngine, category_names
+from bedstone.salesforce.demo_org.searching import SearchEngine
 from bedstone.salesforce.soql.quoting import search_term, soql_string
 
 logger = logging.getLogger(__name__)

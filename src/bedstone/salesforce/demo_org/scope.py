@@ -144,8 +144,10 @@ class Scope:
                 return inner
             case "format":
                 return Resolved(f"formatted({inner.sql}, '{inner.field.type}')", TEXT, inner.owner, inner.is_aggregate)
-            case "grouping":
-                return Resolved("0", WHOLE, None, is_aggregate=True)
+            case "grouping":  # what it is, each grouping says
+                argument = call.arguments[0]
+                key = ".".join(self.parts(argument)).lower() if isinstance(argument, Path) else ""
+                return Resolved(f"<grouping {key}>", WHOLE, None, is_aggregate=True)
         raise malformed(f"unexpected token: '{call.name}'", call.span[0])
 
     def _aggregate(self, name: str, call: Call) -> Resolved:

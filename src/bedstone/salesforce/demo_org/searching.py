@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from bedstone.salesforce.demo_org.content.articles import category_names
 from bedstone.salesforce.demo_org.database import Database
 from bedstone.salesforce.demo_org.errors import Refused, no_object
 from bedstone.salesforce.demo_org.querying import QueryEngine, Record
@@ -218,35 +219,3 @@ def _window(text: str, words: Sequence[str], length: int) -> str:
     first = next((found.start() for found in WORD.finditer(text) if found[0].casefold() in words), 0)
     start = max(0, first - length // 3)
     return " ".join(text[start : start + length].split())
-
-
-def category_names(group: str, operator: str, categories: Sequence[str]) -> list[str]:
-    """The categories a selection means: itself, those above, those below."""
-    from bedstone.salesforce.demo_org.content.articles import categories as tree  # noqa: PLC0415
-
-    root = tree().get(group.removesuffix("__c"), {"children": {}})
-    parents: dict[str, str | None] = {}
-
-    def walk(children: dict[str, Any], parent: str | None) -> None:
-        for name, item in children.items():
-            parents[name] = parent
-            walk(item.get("children", {}), name)
-
-    walk(root["children"], None)
-    found: list[str] = []
-    for category in (name.removesuffix("__c") for name in categories):
-        above = _chain(parents, category)
-        below = [name for name in parents if category in _chain(parents, name)]
-        found += {"AT": [category], "ABOVE": [*above, category], "BELOW": [category, *below]}.get(
-            operator, [*above, category, *below]
-        )
-    return list(dict.fromkeys(found))
-
-
-def _chain(parents: dict[str, str | None], name: str) -> list[str]:
-    chain = []
-    current = parents.get(name)
-    while current is not None:
-        chain.append(current)
-        current = parents.get(current)
-    return chain

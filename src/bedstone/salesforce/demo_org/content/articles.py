@@ -155,3 +155,33 @@ def _rich_steps(article: Article) -> str | None:
 def _url_name(title: str) -> str:
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
     return re.sub(r"[^A-Za-z0-9]+", "-", plain).strip("-")
+
+
+def category_names(group: str, operator: str, chosen: Sequence[str]) -> list[str]:
+    """The categories a selection means: itself, those above, those below."""
+    root = categories().get(group.removesuffix("__c"), {"children": {}})
+    parents: dict[str, str | None] = {}
+
+    def walk(children: dict[str, Any], parent: str | None) -> None:
+        for name, item in children.items():
+            parents[name] = parent
+            walk(item.get("children", {}), name)
+
+    walk(root["children"], None)
+    found: list[str] = []
+    for category in (name.removesuffix("__c") for name in chosen):
+        above = _chain(parents, category)
+        below = [name for name in parents if category in _chain(parents, name)]
+        found += {"AT": [category], "ABOVE": [*above, category], "BELOW": [category, *below]}.get(
+            operator, [*above, category, *below]
+        )
+    return list(dict.fromkeys(found))
+
+
+def _chain(parents: dict[str, str | None], name: str) -> list[str]:
+    chain = []
+    current = parents.get(name)
+    while current is not None:
+        chain.append(current)
+        current = parents.get(current)
+    return chain
