@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -96,10 +96,6 @@ class Orgs:
     def auth(self, org: Org) -> Auth:
         """How to log in."""
         return auth_of(org, self._secret(org.name), lambda new: self._keep_secret(org.name, new))
-
-    def make_read_only(self, name: str) -> None:
-        """Pin an org: nothing of ours changes it."""
-        self.add(replace(self.get(name), read_only=True), self._secret(name))
 
     def _secret(self, name: str) -> str:
         if keyring := _keyring():

@@ -35,7 +35,7 @@ from bedstone.salesforce.soql.tree import (
 )
 
 BATCH, MOST_GROUPS, MOST_OFFSET, MOST_FIELDS_ROWS = 2_000, 2_000, 2_000, 200
-MOST_SUBQUERIES, CURSOR_SECONDS = 20, 2 * 24 * 3600
+MOST_SUBQUERIES, DEEPEST_CHILDREN, CURSOR_SECONDS = 20, 5, 2 * 24 * 3600
 AGGREGATE_CALL = re.compile(r"((?:COUNT|SUM|AVG|MIN|MAX)\((?:[^()]|\([^()]*\))*\))")
 AGGREGATE = {"type": "AggregateResult"}
 Record = dict[str, Any]
@@ -132,13 +132,14 @@ class _Planned:
         self.all_rows = all_rows
         self._base = base
         self._depth = depth
+        if depth > DEEPEST_CHILDREN:
+            raise malformed("Child subqueries cannot be nested more than 5 levels deep", query.span[0])
         self._alias = alias
         self._scope = Scope.of(self._schema, database.calendar, query.sources, alias)
         self._query = self._expanded(query)
         self._columns: list[str] = []
         self._params: list[Any] = []  # of the columns
         self._children: list[tuple[str, _Child]] = []
-        self._typed: list[tuple[str, TypeOf, int, int]] = []
         self._check()
         self.is_aggregate = self._is_aggregate()
         if not self.is_aggregate:
@@ -403,7 +404,6 @@ class _Planned:
         """As a child subquery: the records of each parent."""
         where, condition = self._where()
         order, more = self._order()
-        limits = self._limits(None)
         place = self._add(f'{self._alias}."{field_name}"')
         inner = f'{self._alias}."{field_name}" IN (SELECT value FROM json_each(?))'
         number = f'ROW_NUMBER() OVER (PARTITION BY {self._alias}."{field_name}" {order})'
@@ -418,7 +418,6 @@ class _Planned:
             for row in self._database.rows(f"SELECT * FROM ({sql}) ORDER BY _n", params)
             if row[-1] > first and (last is None or row[-1] <= last)
         ]
-        assert limits is not None
         made = self._made(rows)
         by_parent: dict[str, list[Record]] = {}
         for row, record in zip(rows, made, strict=True):
