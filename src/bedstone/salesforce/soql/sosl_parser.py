@@ -29,10 +29,10 @@ def _term(text: str, position: int, dialect: Dialect) -> tuple[str, bool, int]:
         position += 1
     opening = text[position : position + 1]
     if opening == "{":
-        end = _closing(text, position)
+        end = _closing(text, position, "}")
         term = text[position + 1 : end - 1]
     elif opening == "'" and dialect != "rest":
-        end = _closing_quote(text, position)
+        end = _closing(text, position, "'")
         term = unquoted(text[position:end])
     elif opening == ":" and dialect != "rest":
         parser = Parser(" " * position + text[position:], dialect)
@@ -46,26 +46,16 @@ def _term(text: str, position: int, dialect: Dialect) -> tuple[str, bool, int]:
     return term, False, end
 
 
-def _closing(text: str, position: int) -> int:
+def _closing(text: str, position: int, sign: str) -> int:
+    """Where what begins at a position is closed."""
     place = position + 1
     while place < len(text):
         if text[place] == "\\":
             place += 1
-        elif text[place] == "}":
+        elif text[place] == sign:
             return place + 1
         place += 1
-    raise SyntaxProblem("The search term is not closed: } is missing.", text, position)
-
-
-def _closing_quote(text: str, position: int) -> int:
-    place = position + 1
-    while place < len(text):
-        if text[place] == "\\":
-            place += 1
-        elif text[place] == "'":
-            return place + 1
-        place += 1
-    raise SyntaxProblem("The search term is not closed: ' is missing.", text, position)
+    raise SyntaxProblem(f"The search term is not closed: {sign} is missing.", text, position)
 
 
 def _check_term(text: str, start: int, term: str) -> None:
