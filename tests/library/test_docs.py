@@ -338,22 +338,16 @@ def test_a_killed_build_goes_on_where_it_was(tmp_path: Path, write: Write) -> No
     source, index = write(texts), tmp_path / "index"
     command: list[str | Path] = [BEDSTONE, "docs", "build", source, "--out", index, "--cache-dir", tmp_path / "cache"]
     counts: list[int] = []
-    log = tmp_path / "log"
-    for _ in range(4):  # one round may be killed before it has come as far as the one before
-        with log.open("a") as errors:
-            process = subprocess.Popen(command, stderr=errors, env=clean_environment())
+    for _ in range(3):
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=clean_environment())
         deadline = time.monotonic() + 30
-        while (
-            _passages(index) <= (counts[-1] if counts else 0) and time.monotonic() < deadline and process.poll() is None
-        ):
+        while _passages(index) <= (counts[-1] if counts else 0) and time.monotonic() < deadline:
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
         process.wait(10)
         counts.append(_passages(index))
         assert first(index, "subject 77") == "n0077.md#_preamble"  # words are there, whatever happened
-    assert counts == sorted(counts)
-    assert 0 < counts[0] < counts[-1] < 1500, log.read_text()
-    assert len(set(counts)) >= 3, log.read_text()
+    assert 0 < counts[0] < counts[1] < counts[2] < 1500
     done = bedstone("docs", "build", source, "--out", index, "--embedding-provider", "none", "--cache-dir", tmp_path)
     assert "1500 files, 1500 chunks" in done.stdout
     assert "0 files read anew" in done.stdout

@@ -1,6 +1,7 @@
 """One suite for every store engine: what `StoreEngine` promises."""
 
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -261,3 +262,15 @@ def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
     for read_only in (True, False):
         with pytest.raises(OutdatedStore):
             SqliteStore(tmp_path / "store.sqlite", read_only=read_only)
+
+
+def test_sealing_waits_for_whoever_is_just_looking(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.sqlite")
+    store.put([(document("a"), chunks("a", 1))])
+    looking = sqlite3.connect(tmp_path / "store.sqlite", check_same_thread=False)
+    looking.execute("SELECT count(*) FROM document").fetchone()
+    threading.Timer(0.5, looking.close).start()
+    store.seal()
+    store.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["store.sqlite"]
+    assert SqliteStore(tmp_path / "store.sqlite", read_only=True).counts().documents == 1

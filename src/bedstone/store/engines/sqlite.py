@@ -4,6 +4,7 @@ import json
 import secrets
 import sqlite3
 import threading
+import time
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -81,6 +82,7 @@ PRAGMA mmap_size = 268435456;
 PRAGMA cache_size = -32000;
 """
 BUSY_SECONDS = 10
+SEAL_PAUSE_SECONDS = 0.02
 HEAD_COLUMNS = "c.rowid, c.document, c.position, c.id, c.heading, c.level, c.breadcrumb, c.page, f.pairs"
 CHUNK_COLUMNS = f"{HEAD_COLUMNS}, c.text, c.plain"
 FROM_CHUNK = "FROM chunk c JOIN facets f ON f.id = c.facets"
@@ -297,7 +299,21 @@ class SqliteStore:
             self._readers.clear()
             self._local = threading.local()
             self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._writer.execute("PRAGMA journal_mode = DELETE")
+            self._leave_wal(self._writer)
+
+    @staticmethod
+    def _leave_wal(writer: sqlite3.Connection) -> None:
+        """Wait for whoever is just looking: here SQLite does not do that itself."""
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                writer.execute("PRAGMA journal_mode = DELETE")
+            except sqlite3.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(SEAL_PAUSE_SECONDS)
+            else:
+                return
 
     def close(self) -> None:
         with self._lock:
