@@ -10,13 +10,12 @@ from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
-from mcp_types.version import is_version_at_least
 from pydantic import ValidationError
 
 from bedstone import __version__
 from bedstone.server.cancellation import add_cancellation
 from bedstone.server.changes import ListChanges
-from bedstone.server.context import Context
+from bedstone.server.context import Context, is_modern
 from bedstone.server.explained import explained
 from bedstone.server.prompts import Prompts
 from bedstone.server.resources import Resources
@@ -86,10 +85,9 @@ class BedstoneServer(Server[Any]):
         capabilities = super().get_capabilities(
             notification_options, experimental_capabilities, extensions, protocol_version=protocol_version
         )
-        is_modern = protocol_version is not None and is_version_at_least(protocol_version, "2026-07-28")
         return capabilities.model_copy(
             update={
-                "extensions": capabilities.extensions if is_modern else None,
+                "extensions": capabilities.extensions if is_modern(protocol_version) else None,
                 "prompts": wire.PromptsCapability(list_changed=False),
                 "resources": wire.ResourcesCapability(subscribe=False, list_changed=False),
             }

@@ -2,9 +2,8 @@
 
 import anyio
 from mcp.server.connection import Connection
-from mcp_types.version import is_version_at_least
 
-from bedstone.server.context import Context
+from bedstone.server.context import Context, is_modern
 from bedstone.toolkit import Progress
 
 PATIENCE_SECONDS = 2
@@ -25,8 +24,8 @@ class CallProgress(Progress):
         asked = (self._context.meta or {}).get("progress_token") is not None
         # The SDK offers no public way from a request to its connection.
         connection = self._context.session._connection  # noqa: SLF001
-        is_modern = is_version_at_least(self._context.protocol_version, "2026-07-28")
-        return LaterProgress(connection, token) if asked and not is_modern else None
+        stays_open = not is_modern(self._context.protocol_version)
+        return LaterProgress(connection, token) if asked and stays_open else None
 
 
 class LaterProgress(Progress):

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 import mcp_types as wire
 from mcp.shared.exceptions import MCPError
-from mcp_types.version import is_version_at_least
 
 from bedstone.errors import UnknownResource
-from bedstone.server.context import Context
+from bedstone.server.context import Context, is_modern
 from bedstone.server.paging import page
 from bedstone.server.wire import resource_contents
 from bedstone.toolkit import Resource, ResourceTemplate, Toolset
@@ -49,7 +48,7 @@ class Resources:
                 problem = error.message
                 continue
             return wire.ReadResourceResult(contents=[resource_contents(contents)])
-        modern = is_version_at_least(context.protocol_version, "2026-07-28")
+        modern = is_modern(context.protocol_version)
         code = wire.INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
         # A toolset alone may say more than that nobody knows the address.
         message = problem if len(self._toolsets) == 1 else f"Resource not found: {params.uri}"

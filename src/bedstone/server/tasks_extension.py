@@ -8,11 +8,10 @@ import mcp_types as wire
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
-from mcp_types.version import is_version_at_least
 from pydantic import Field
 
 from bedstone.errors import UnknownTask
-from bedstone.server.context import Context
+from bedstone.server.context import Context, is_modern
 from bedstone.server.wire import result
 from bedstone.toolkit import TaskView, Toolset
 
@@ -31,7 +30,7 @@ class TaskUpdateParams(TaskParams):
 
 def knows_tasks(context: Context) -> bool:
     """Whether the client declared the extension, in an era that has it."""
-    if not is_version_at_least(context.protocol_version, "2026-07-28"):
+    if not is_modern(context.protocol_version):
         return False
     capabilities = context.session.client_capabilities
     return EXTENSION in ((capabilities.extensions if capabilities else None) or {})
