@@ -49,7 +49,7 @@ check: setup  ## Format, lint, types, layers, generated docs
 	@$(BIN)/python docs/build.py --check
 
 test: check  ## Everything CI runs
-	@$(BIN)/pytest -q
+	@$(BIN)/pytest -q -n 2 --dist loadfile
 
 docs: setup  ## Write the generated reference pages again
 	@$(BIN)/python docs/build.py

@@ -49,7 +49,9 @@ def test_hostile_files_leave_the_server_as_it_was(tmp_path: Path) -> None:
             states.append(state)
         assert all(state["status"] in ("completed", "failed") for state in states)
         assert all(state.get("message") for state in states if state["status"] == "failed")
-        assert memory_mb(server) < before + GROWTH_MB
+        while memory_mb(server) >= before + GROWTH_MB:  # it is given back just after the last task
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
         found = call(server, "search", {"query": "TEXT-FROM-ANOTHER-FILE"})
         assert "TEXT-FROM-ANOTHER-FILE" not in json.dumps(found["results"])
         leftovers = list(Path(tempfile.gettempdir()).glob(f"bedstone-read-{server.process.pid}-*"))

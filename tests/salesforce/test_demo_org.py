@@ -391,7 +391,6 @@ def test_writes_at_once_do_not_mix(demo: Running) -> None:
         ("parameterizedSearch", {"q": "x", "sobject": "Account", "fields": "Id) , User(Id, Email"}),
         ("query", {"q": "SELECT Id FROM Name"}),
         ("query", {"q": "SELECT Id FROM Account WHERE CreatedDate > 0001-01-01T00:00:00+14:00"}),
-        ("query", {"q": "SELECT Id FROM Account WHERE " + " OR ".join(["Name = 'x'"] * 1500)}),
     ],
 )
 def test_odd_requests_get_an_answer_of_the_org(demo: Running, path: str, params: dict[str, str]) -> None:
@@ -439,3 +438,95 @@ def test_subtotals_categories_and_scopes(org: DemoOrg) -> None:
     assert mine == org.queries.run(f"SELECT COUNT() FROM Account WHERE OwnerId = '{org.user}'", V)["totalSize"]
     with pytest.raises(Refused, match="Scope"):
         rows("SELECT Id FROM Account USING SCOPE nonsense")
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("SELECT TYPEOF What WHEN Account THEN Phone END, What.Name FROM Task", "TYPEOF and by a path"),
+        ("SELECT Id, (SELECT Id FROM Contacts LIMIT 1 OFFSET 1) FROM Account LIMIT 2", "OFFSET in a subquery"),
+        ("SELECT Id FROM Account WHERE Id IN (SELECT OwnerId FROM Contact)", "same object type"),
+        ("SELECT Id FROM Account a, a.Foo f", "relationship 'Foo'"),
+        ("SELECT Id FROM Account WHERE DAY_ONLY(CreatedDate) = TODAY", "date literal"),
+        ("SELECT Id FROM Opportunity WHERE FORMAT(Amount) = '1'", "filter"),
+        ("SELECT Id FROM Opportunity ORDER BY toLabel(StageName)", "sorted"),
+        ("SELECT FIELDS(ALL) FROM Account", "LIMIT of at most 200"),
+    ],
+)
+def test_what_an_org_refuses_is_refused(org: DemoOrg, statement: str, reason: str) -> None:
+    with pytest.raises(Refused, match=reason):
+        org.queries.run(statement, V)
+
+
+def test_what_stands_close_to_a_refusal_runs(org: DemoOrg) -> None:
+    def rows(statement: str) -> list[Any]:
+        found: list[Any] = org.queries.run(statement, V)["records"]
+        return found
+
+    (account,) = rows("SELECT Id, (SELECT Id FROM Contacts LIMIT 1 OFFSET 1) FROM Account LIMIT 1")
+    assert "Website" in rows(f"SELECT FIELDS(ALL) FROM Account WHERE Id = '{account['Id']}'")[0]
+    assert rows("SELECT Id FROM Account WHERE OwnerId IN (SELECT OwnerId FROM Contact) LIMIT 1")
+    ends = "SELECT MIN(StageName) a, MAX(StageName) b FROM Opportunity"
+    assert [(row["a"], row["b"]) for row in rows(ends)] == [("Prospecting", "Closed Lost")]
+    many = " OR ".join(f"Name = 'x{number}'" for number in range(1_500))
+    assert rows(f"SELECT Id FROM Account WHERE {many}") == []
+    total = rows("SELECT FORMAT(CloseDate) day, COUNT(Id) n FROM Opportunity GROUP BY ROLLUP(CloseDate)")
+    assert [row["n"] for row in total if row["day"] is None] == [sum(row["n"] for row in total if row["day"])]
+
+
+def test_search_takes_wildcards_conditions_and_categories(demo: Running) -> None:
+    def titles(term: str) -> set[str]:
+        statement = f"FIND {{{term}}} RETURNING KnowledgeArticleVersion(Title)"
+        found = demo.http.get(f"{V}/search", params={"q": statement}).json()["searchRecords"]
+        return {row["Title"] for row in found}
+
+    assert titles("b?ttery") == titles("bat*ry") == titles("battery")
+    assert titles("batt*") > titles("battery")
+    assert titles("zz?zz") == titles("?") == set()
+
+    def parameterized(**more: Any) -> Any:
+        wanted = {"name": "KnowledgeArticleVersion", "where": "PublishStatus = 'Online'", **more.pop("entry", {})}
+        asked = {"q": "belt", "fields": ["Title"], "sobjects": [wanted], **more}
+        return demo.http.post(f"{V}/parameterizedSearch", json=asked).json()
+
+    categories = [{"groupName": "Models__c", "operator": "AT", "categories": ["Porter__c"]}]
+    all_found, narrowed = parameterized(), parameterized(dataCategories=categories, snippet=120)
+    assert 0 < len(narrowed["searchRecords"]) < len(all_found["searchRecords"])
+    assert "<mark>" in narrowed["searchRecords"][0]["snippet.text"]
+    injected = parameterized(entry={"where": "Title = 'x'), Account(Id"})
+    assert injected[0]["errorCode"] == "INVALID_SEARCH"
+    assert parameterized(entry={"where": "Title = 'x' LIMIT 1"})[0]["errorCode"] == "INVALID_SEARCH"
+
+
+def test_what_is_off_is_told_by_what_a_statement_names_not_by_its_words(demo: Running) -> None:
+    demo.faults("knowledge-off")
+    try:
+        assert demo.query("SELECT Id FROM Account WHERE Name = 'Knowledge__kav'")["totalSize"] == 0
+        inner = "SELECT Id FROM Account WHERE OwnerId IN (SELECT OwnerId FROM Knowledge__kav)"
+        assert demo.query(inner)[0]["errorCode"] == "INVALID_TYPE"
+    finally:
+        demo.faults()
+
+
+def test_lists_of_articles_keep_what_was_asked_for_from_page_to_page(demo: Running) -> None:
+    asked: dict[str, str | int] = {"q": "belt", "pageSize": 2}
+    first = demo.http.get(f"{V}/support/knowledgeArticles", params=asked).json()
+    second = demo.http.get(first["nextPageUrl"]).json()
+    assert (second["pageNumber"], "q=belt" in second["currentPageUrl"]) == (2, True)
+    assert not {row["id"] for row in first["articles"]} & {row["id"] for row in second["articles"]}
+    ordered = demo.http.get(f"{V}/support/knowledgeArticles", params={"sort": "Title", "order": "ASC"}).json()
+    names = [row["title"] for row in ordered["articles"]]
+    assert names == sorted(names, key=str.upper)
+    for wrong in ({"pageSize": 0}, {"pageNumber": 0}, {"order": "sideways"}, {"sort": "colour"}):
+        refused = demo.http.get(f"{V}/support/knowledgeArticles", params=wrong).json()
+        assert refused[0]["errorCode"] == "INVALID_PARAMETER"
+
+
+def test_columns_are_told_also_when_there_are_no_rows(demo: Running) -> None:
+    statement = "SELECT Id, Account.Owner.Name, (SELECT Role FROM OpportunityContactRoles) FROM Opportunity"
+    asked = {"q": f"{statement} WHERE Name = 'none'", "columns": "true"}
+    told = demo.http.get(f"{V}/query", params=asked).json()
+    columns = {column["columnName"]: column for column in told["columnMetadata"]}
+    assert (list(columns), told["entityName"]) == (["Id", "Account", "OpportunityContactRoles"], "Opportunity")
+    assert columns["Account"]["joinColumns"][0]["joinColumns"][0]["columnName"] == "Name"
+    assert columns["OpportunityContactRoles"]["aggregate"]

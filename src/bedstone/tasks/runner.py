@@ -4,6 +4,7 @@ Several processes may share a store. One of them owns it and does the work; the 
 store, and one of them takes over when it ends.
 """
 
+import ctypes
 import logging
 import os
 import threading
@@ -278,6 +279,8 @@ class TaskRunner:
                 item = self._claimed()
                 if item is not None:
                     self._run(item.task, item.progress)
+                    if not self._running:
+                        _give_memory_back()
             except Exception:  # of the store: the next task may find it well again
                 logger.exception("Taking a task failed", extra={"action": "tasks_failed"})
                 self._stop.wait(RETRY_SECONDS)
@@ -352,3 +355,9 @@ def _be_patient() -> None:
     """Let other threads of the process come first, where the system knows a priority for each."""
     with suppress(OSError, AttributeError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+
+
+def _give_memory_back() -> None:
+    """Let the system have what the work needed and freed; glibc keeps it for itself otherwise."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)

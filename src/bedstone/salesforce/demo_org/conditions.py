@@ -7,11 +7,12 @@ from typing import Any
 from bedstone.salesforce.demo_org.dates import parsed_moment, stored_moment
 from bedstone.salesforce.demo_org.errors import Refused, malformed
 from bedstone.salesforce.demo_org.schema import ID_TYPES, NUMBER_TYPES, TEXT_TYPES, FieldType
-from bedstone.salesforce.demo_org.scope import Resolved, Scope
+from bedstone.salesforce.demo_org.scope import DATE_FUNCTIONS, Resolved, Scope
 from bedstone.salesforce.ids import long_id
 from bedstone.salesforce.soql.tree import (
     And,
     Boolean,
+    Call,
     Choice,
     Comparison,
     Condition,
@@ -36,6 +37,8 @@ Sql = tuple[str, tuple[Any, ...]]
 SQL_OPERATORS = {"=": "IS", "!=": "IS NOT", "<>": "IS NOT", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
 NO_SEMI_JOIN = frozenset({"activityhistory", "attachment", "event", "note", "openactivity", "task"})
 MOST_SEMI_JOINS = 2
+SHOWN_ONLY = frozenset({"format", "convertcurrency"})
+FLAT_TERMS = 50
 LONGEST_TEXT = 4_000
 
 
@@ -72,11 +75,13 @@ class Conditions:
 
     def _joined(self, sign: str, terms: Sequence[Condition], *, top: bool, joint: str) -> Sql:
         parts = [self._condition(term, top=top, joint=joint) for term in terms]
-        return f"({sign.join(sql for sql, _ in parts)})", tuple(value for _, params in parts for value in params)
+        return _balanced(sign, [sql for sql, _ in parts]), tuple(value for _, params in parts for value in params)
 
     def _left(self, expression: Expression | Sum) -> Resolved:
         if isinstance(expression, Sum):
             raise malformed(f"unexpected token: '{expression.operator}'", expression.span[0])
+        if isinstance(expression, Call) and expression.name.lower() in SHOWN_ONLY:
+            raise malformed(f"{expression.name} can not be used in a filter", expression.span[0])
         found = self._scope.expression(expression)
         if found.is_aggregate and not self._having:
             raise malformed(f"Grouped field should not be aggregated: {_name(expression)}", expression.span[0])
@@ -102,6 +107,8 @@ class Conditions:
         if field.type in ID_TYPES and operator in ("<", ">", "<=", ">="):
             raise Refused("INVALID_QUERY_FILTER_OPERATOR", "invalid operator on id field", position=node.span[0])
         if isinstance(node.right, DateLiteral):
+            if isinstance(node.left, Call) and node.left.name.lower() in DATE_FUNCTIONS:
+                raise malformed(f"{node.left.name} can not be compared with a date literal", node.right.span[0])
             return self._in_range(left, operator, node.right)
         value = self.value(field, node.right)
         if field.type == "boolean":
@@ -183,7 +190,10 @@ class Conditions:
             marks = ", ".join("folded(?)" if is_text and not ascii_only else "?" for _ in values)
             inside: Sql = (f"{sql} IN ({marks})", (*left.params, *values))
         else:
-            inside = f"({' OR '.join(sql for sql, _ in parts)})", tuple(item for _, params in parts for item in params)
+            inside = (
+                _balanced(" OR ", [sql for sql, _ in parts]),
+                tuple(item for _, params in parts for item in params),
+            )
         if not node.negated:
             return inside
         return f"NOT coalesce({inside[0]}, 0)", inside[1]
@@ -202,7 +212,7 @@ class Conditions:
                 raise self._wrong_type(left.field, value)
             parts.append(f"includes({left.sql}, ?)")
             params += [*left.params, value.value]
-        sql = f"({' OR '.join(parts)})"
+        sql = _balanced(" OR ", parts)
         return (sql if node.operator == "INCLUDES" else f"NOT {sql}"), tuple(params)
 
     def _semi_join(self, node: Membership, inner: SemiJoin, *, top: bool, joint: str) -> Sql:
@@ -227,6 +237,12 @@ class Conditions:
         selected = scope.expression(inner.field)
         if selected.field.type not in ID_TYPES or not isinstance(inner.field, Path) or len(inner.field.parts) > 1:
             raise malformed("The selected field of a semi join must be an id or reference field", inner.span[0])
+        if not _held(left, self._scope) & _held(selected, scope):
+            raise malformed(
+                f"The selected field '{selected.field.name}' and the filtered field '{left.field.name}' "
+                "of a semi join do not hold ids of the same object type",
+                inner.span[0],
+            )
         sql, params = ("1", ())
         if inner.where is not None:
             sql, params = Conditions(scope, nested=True).compile(inner.where)
@@ -287,6 +303,19 @@ class Conditions:
             f"and {quotes} enclosed in quotes",
             position=value.span[0],
         )
+
+
+def _held(found: Resolved, scope: Scope) -> set[str]:
+    """The objects whose ids a field holds."""
+    return set(found.field.reference_to) or {scope.root.name}
+
+
+def _balanced(sign: str, parts: Sequence[str]) -> str:
+    """Many terms as a tree that is no deeper than it must be: SQLite bears a depth of 1,000."""
+    if len(parts) <= FLAT_TERMS:
+        return f"({sign.join(parts)})"
+    half = len(parts) // 2
+    return f"({_balanced(sign, parts[:half])}{sign}{_balanced(sign, parts[half:])})"
 
 
 def _name(expression: Expression) -> str:

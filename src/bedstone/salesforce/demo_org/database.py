@@ -1,5 +1,6 @@
 """The records of the demo org in one SQLite file: a table for each object, functions SOQL needs, search by words."""
 
+import json
 import math
 import sqlite3
 import threading
@@ -65,6 +66,7 @@ class Database:
             self._db.execute(
                 "CREATE VIRTUAL TABLE _search USING fts5(object UNINDEXED, id UNINDEXED, name, email, phone, rest)"
             )
+            self._db.execute("CREATE VIRTUAL TABLE _words USING fts5vocab(_search, row)")
             self._db.execute("CREATE TABLE _searched(id TEXT PRIMARY KEY, row INTEGER NOT NULL)")
             self._db.execute("CREATE TABLE _cursor(locator TEXT PRIMARY KEY, statement TEXT, ids TEXT, made REAL)")
 
@@ -164,6 +166,8 @@ class Database:
         add("folded", 1, lambda text: text.casefold() if isinstance(text, str) else text)
         add("sorted_as", 1, lambda text: text.upper() if isinstance(text, str) else text)
         add("includes", 2, _includes)
+        self._db.create_aggregate("MIN_TEXT", 2, _FirstText)  # type: ignore[arg-type]
+        self._db.create_aggregate("MAX_TEXT", 2, _LastText)  # type: ignore[arg-type]
         add("distance", 5, _distance)
         add("formatted", 2, _formatted)
         add("fiscal", 2, lambda day, part: self.calendar.fiscal(date.fromisoformat(day))[part] if day else None)
@@ -174,6 +178,33 @@ class Database:
             return text
         local = parsed_moment(text).astimezone(ZoneInfo(self.calendar.zone))
         return stored_moment(local.replace(tzinfo=ZoneInfo("UTC")))
+
+
+class _FirstText:
+    """MIN of texts: without case, picklists by their order."""
+
+    picked = staticmethod(min)
+
+    def __init__(self) -> None:
+        self._best: tuple[int, str, str] | None = None
+        self._order: dict[str, int] | None = None
+
+    def step(self, text: str | None, values: str) -> None:
+        if text is None:
+            return
+        if self._order is None:
+            self._order = {value: place for place, value in enumerate(json.loads(values))}
+        key = (self._order.get(text, len(self._order)), text.upper(), text)
+        self._best = key if self._best is None else self.picked(self._best, key)
+
+    def finalize(self) -> str | None:
+        return self._best[2] if self._best else None
+
+
+class _LastText(_FirstText):
+    """MAX of texts."""
+
+    picked = staticmethod(max)
 
 
 def _includes(held: str | None, wanted: str) -> int:

@@ -24,7 +24,7 @@ SYSTEM_FIELDS = frozenset(
 TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d+)?Z?")
 
 
-CONTENT = 2  # another number when the schema or the records are others
+CONTENT = 3  # another number when the schema or the records are others
 
 
 def open_org(folder: Path) -> "DemoOrg":

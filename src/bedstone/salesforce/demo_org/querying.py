@@ -18,11 +18,13 @@ from bedstone.salesforce.demo_org.schema import TEXT_TYPES, FieldType, ObjectTyp
 from bedstone.salesforce.demo_org.scope import DATE_FUNCTIONS, Resolved, Scope
 from bedstone.salesforce.soql import SyntaxProblem, parse_soql, write
 from bedstone.salesforce.soql.tree import (
+    And,
     Call,
     Column,
     Comparison,
     Condition,
     DataCategories,
+    Distance,
     Expression,
     Membership,
     Not,
@@ -36,7 +38,8 @@ from bedstone.salesforce.soql.tree import (
 
 BATCH, MOST_GROUPS, MOST_OFFSET, MOST_FIELDS_ROWS = 2_000, 2_000, 2_000, 200
 MOST_SUBQUERIES, DEEPEST_CHILDREN, CURSOR_SECONDS = 20, 5, 2 * 24 * 3600
-AGGREGATE_CALL = re.compile(r"((?:COUNT|SUM|AVG|MIN|MAX)\((?:[^()]|\([^()]*\))*\))")
+AGGREGATE_CALL = re.compile(r"((?:COUNT|SUM|AVG|MIN|MAX|MIN_TEXT|MAX_TEXT)\((?:[^()']|'[^']*'|\([^()]*\))*\))")
+NOT_SORTED = frozenset({"format", "tolabel", "convertcurrency"})
 AGGREGATE = {"type": "AggregateResult"}
 Record = dict[str, Any]
 Convert = Callable[[Any], Any]
@@ -62,6 +65,25 @@ class Shape:
         return made
 
 
+@dataclass
+class Selected:
+    """A column of an answer: a value, a parent with columns of its own, or children."""
+
+    name: str
+    kind: FieldType | None = None
+    inner: "list[Selected]" = field(default_factory=list)
+    is_child: bool = False
+
+
+@dataclass
+class Selection:
+    """The columns of an answer, and what they are of."""
+
+    object: ObjectType
+    columns: list[Selected]
+    is_aggregate: bool
+
+
 class QueryEngine:
     """The org's /query."""
 
@@ -79,6 +101,14 @@ class QueryEngine:
         if planned.is_aggregate:
             return planned.aggregate()
         return self._paged(planned, statement.strip(), batch or self._batch, base)
+
+    def selected(self, statement: str, base: str) -> "Selection":
+        """What a statement selects, without its rows."""
+        try:
+            query = parse_soql(statement.strip())
+        except SyntaxProblem as problem:
+            raise _refusal(problem) from None
+        return _Planned(self._database, query, base, all_rows=False).selection()
 
     def more(self, locator: str, base: str) -> Record:
         """A further page."""
@@ -157,7 +187,8 @@ class _Planned:
                 continue
             kind = call.arguments[0].name.lower() if call.arguments and isinstance(call.arguments[0], Path) else ""
             limit = query.limit.value if isinstance(query.limit, Number) else None
-            if kind in ("all", "custom") and (limit is None or limit > MOST_FIELDS_ROWS):
+            is_bounded = (limit is not None and limit <= MOST_FIELDS_ROWS) or _names_few_ids(query.where)
+            if kind in ("all", "custom") and not is_bounded:
                 raise malformed("The SOQL FIELDS function must have a LIMIT of at most 200", call.span[0])
             wanted = {"all": (True, False), "custom": (True,), "standard": (False,)}.get(kind)
             if wanted is None:
@@ -215,12 +246,14 @@ class _Planned:
     def _selection(self) -> Shape:
         shape = Shape(self._scope.root.name, self._add(self._scope.column(self._scope.root.by_name["id"], self._alias)))
         seen: set[str] = set()
+        typed: set[str] = set()
         for column in self._query.columns:
             expression = column.expression
             match expression:
                 case Query():
                     self._add_child(shape, expression)
                 case TypeOf():
+                    typed.add(".".join(self._scope.parts(expression.relationship)).lower())
                     self._add_typed(shape, expression)
                 case Path():
                     self._check_alias(column)
@@ -234,7 +267,46 @@ class _Planned:
                     self._add_path(shape, parts, expression)
                 case _:
                     self._add_function(shape, column, expression)
+        for relationship in typed:
+            if any(key.startswith(f"{relationship}.") for key in seen):
+                raise malformed(f"The relationship '{relationship}' is selected by TYPEOF and by a path")
         return shape
+
+    def selection(self) -> Selection:
+        """The columns, in their order."""
+        columns: list[Selected] = []
+        if self.is_aggregate:
+            columns = [Selected(name, found.field) for name, found in self._outputs(self._group_keys())]
+            return Selection(self._scope.root, columns, is_aggregate=True)
+        children = iter(self._children)
+        for column in self._query.columns:
+            match column.expression:
+                case Query():
+                    name, child = next(children)
+                    columns.append(Selected(name, inner=child.planned.selection().columns, is_child=True))
+                case TypeOf(relationship):
+                    columns.append(Selected(relationship.parts[-1]))
+                case Path() as path:
+                    self._select_path(columns, path)
+                case Call() | Distance() as call:
+                    inner = call.arguments[0] if isinstance(call, Call) and call.arguments else None
+                    named = inner.parts[-1] if isinstance(inner, Path) else "expr0"
+                    columns.append(Selected(column.alias or named))
+        return Selection(self._scope.root, columns, is_aggregate=False)
+
+    def _select_path(self, columns: list[Selected], path: Path) -> None:
+        owner = self._scope.root
+        parts = self._scope.parts(path)
+        for depth, part in enumerate(parts[:-1], 1):
+            name = owner.by_relationship[part.lower()].relationship or part
+            _, owner = self._scope.parent(parts[:depth], path.span[0])
+            parent = next((column for column in columns if column.name == name), None)
+            if parent is None:
+                parent = Selected(name)
+                columns.append(parent)
+            columns = parent.inner
+        item = owner.field(parts[-1])
+        columns.append(Selected(item.name if item else parts[-1], item))
 
     def _check_alias(self, column: Column) -> None:
         if column.alias:
@@ -287,6 +359,8 @@ class _Planned:
     def _add_child(self, shape: Shape, query: Query) -> None:
         if len(self._children) >= MOST_SUBQUERIES:
             raise malformed("Maximum 20 child subqueries are allowed", query.span[0])
+        if query.offset is not None and not (isinstance(self._query.limit, Number) and self._query.limit.value == 1):
+            raise malformed("OFFSET in a subquery needs LIMIT 1 on the outer query", query.offset.span[0])
         source = query.sources[0]
         parts = source.path.parts
         if len(parts) > 1 and parts[0].lower() in self._scope.names:
@@ -357,6 +431,8 @@ class _Planned:
         parts: list[str] = []
         params: list[Any] = []
         for order in self._query.order_by:
+            if isinstance(order.expression, Call) and order.expression.name.lower() in NOT_SORTED:
+                raise malformed(f"{order.expression.name} can not be sorted in a query call", order.span[0])
             found = (scope or self._scope).expression(order.expression)
             if not found.field.sortable and not found.is_aggregate:
                 raise malformed(f"field '{found.field.name}' can not be sorted in a query call", order.span[0])
@@ -650,6 +726,18 @@ def converter(item: FieldType) -> Convert:
     if item.type == "int":
         return lambda value: int(value) if value is not None else None
     return lambda value: value
+
+
+def _names_few_ids(condition: Condition | None) -> bool:
+    """Whether a condition leaves at most 200 records, by their ids."""
+    match condition:
+        case And(terms):
+            return any(_names_few_ids(term) for term in terms)
+        case Comparison(Path((name,)), "="):
+            return name.lower() == "id"
+        case Membership(Path((name,)), tuple() as values, negated=False):
+            return name.lower() == "id" and len(values) <= MOST_FIELDS_ROWS
+    return False
 
 
 def _sorted(sql: str, order: Order) -> str:

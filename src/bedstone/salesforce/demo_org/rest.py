@@ -5,11 +5,12 @@ import logging
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import format_datetime, parsedate_to_datetime
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from bedstone.errors import BedstoneError
 from bedstone.salesforce.demo_org.content.articles import categories, category_names
@@ -19,9 +20,12 @@ from bedstone.salesforce.demo_org.describing import describe, describe_basic, de
 from bedstone.salesforce.demo_org.errors import Refused, not_found
 from bedstone.salesforce.demo_org.faults import DAILY_CALLS, SMALL_BATCH, Faults
 from bedstone.salesforce.demo_org.org import DemoOrg
-from bedstone.salesforce.demo_org.schema import ObjectType
-from bedstone.salesforce.demo_org.searching import SearchEngine
+from bedstone.salesforce.demo_org.querying import Selected
+from bedstone.salesforce.demo_org.schema import NUMBER_TYPES, TEXT_TYPES, ObjectType
+from bedstone.salesforce.demo_org.searching import SNIPPET, SearchEngine
+from bedstone.salesforce.soql import SyntaxProblem, parse_soql, parse_sosl, write
 from bedstone.salesforce.soql.quoting import search_term, soql_string
+from bedstone.salesforce.soql.tree import And, Condition, Membership, Not, Or, Query, Search, SemiJoin
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +38,14 @@ BATCH = re.compile(r"batchSize=(\d+)")
 ARTICLE_FIELDS = (
     "Id, KnowledgeArticleId, Title, Summary, UrlName, ArticleNumber, LastPublishedDate, ArticleTotalViewCount"
 )
-MOST_SUBREQUESTS, MOST_RECORDS = 25, 200
+MOST_SUBREQUESTS, MOST_RECORDS, MOST_ARTICLES = 25, 200, 100
+ARTICLE_ORDERS = {
+    "lastpublisheddate": "LastPublishedDate",
+    "createddate": "CreatedDate",
+    "title": "Title",
+    "viewscore": "ArticleTotalViewCount",
+}
+CATEGORY_OPERATORS = frozenset({"AT", "ABOVE", "BELOW", "ABOVE_OR_BELOW"})
 REFERENCE = re.compile(r"@\{(\w+)\.([\w.\[\]]+)\}")
 
 
@@ -158,11 +169,15 @@ class RestApi:
             raise not_found()
         return item
 
-    def _check_knowledge(self, statement: str) -> None:
-        hidden = [item.name for item in self.org.schema.objects.values() if item.feature == KNOWLEDGE]
-        named = next((name for name in hidden if re.search(rf"\b{name}\b", statement, re.IGNORECASE)), None)
-        if named and ("knowledge-off" in self.faults or "no-permission" in self.faults):
-            raise Refused("INVALID_TYPE", f"sObject type '{named}' is not supported.")
+    def _check_knowledge(self, names: Callable[[], Iterable[str]]) -> None:
+        """Refuse objects that are switched off, if a statement names one."""
+        if not ("knowledge-off" in self.faults or "no-permission" in self.faults):
+            return
+        with suppress(SyntaxProblem):  # what cannot be read is refused where it is run
+            for name in names():
+                item = self.org.schema.get(name)
+                if item is not None and item.feature == KNOWLEDGE:
+                    raise Refused("INVALID_TYPE", f"sObject type '{item.name}' is not supported.")
 
     # Query and search
 
@@ -188,7 +203,7 @@ class RestApi:
         statement = request.query.get("q")
         if not statement:
             raise Refused("MALFORMED_QUERY", "A query string has to be specified")
-        self._check_knowledge(statement)
+        self._check_knowledge(lambda: _sources(parse_soql(statement.strip())))
         if request.query.get("columns") == "true":
             return Answer(body=self._column_metadata(statement, base))
         is_all = request.path.rstrip("/").endswith("queryAll")
@@ -205,38 +220,13 @@ class RestApi:
 
     def _column_metadata(self, statement: str, base: str) -> dict[str, Any]:
         """Names and kinds of the columns, as the sf command asks for them."""
-        answer = self.org.queries.run(statement, base, batch=1)
-        record: dict[str, Any] = next(iter(answer["records"]), {})
-        source = record.get("attributes", {}).get("type", "AggregateResult")
-        item = self.org.schema.get(source)
+        selected = self.org.queries.selected(statement, base)
         return {
-            "columnMetadata": [
-                self._column(name, value, item) for name, value in record.items() if name != "attributes"
-            ],
-            "entityName": source,
-            "groupBy": source == "AggregateResult",
-            "idSelected": "Id" in record,
-            "keyPrefix": item.prefix if item else None,
-        }
-
-    def _column(self, name: str, value: Any, item: ObjectType | None) -> dict[str, Any]:
-        found = item.field(name) if item else None
-        is_child = isinstance(value, dict) and "records" in value
-        inner = (next(iter(value["records"]), {}) if is_child else value) if isinstance(value, dict) else {}
-        kind = found.type if found else "string"
-        return {
-            "aggregate": is_child,
-            "apexType": None,
-            "booleanType": kind == "boolean",
-            "columnName": name,
-            "custom": name.endswith("__c"),
-            "displayName": name,
-            "foreignKeyName": None,
-            "insertable": bool(found and not found.read_only),
-            "joinColumns": [self._column(key, part, None) for key, part in inner.items() if key != "attributes"],
-            "numberType": kind in ("int", "double", "currency", "percent"),
-            "textType": kind in ("string", "textarea", "email", "phone", "url", "picklist"),
-            "updatable": bool(found and not found.read_only),
+            "columnMetadata": [_column_shown(column) for column in selected.columns],
+            "entityName": "AggregateResult" if selected.is_aggregate else selected.object.name,
+            "groupBy": selected.is_aggregate,
+            "idSelected": any(column.name == "Id" for column in selected.columns),
+            "keyPrefix": None if selected.is_aggregate else selected.object.prefix,
         }
 
     def _tooling_query(self, request: Request, base: str) -> Answer:
@@ -265,7 +255,7 @@ class RestApi:
         statement = request.query.get("q", "")
         if "search-off" in self.faults:
             raise Refused("SERVER_UNAVAILABLE", "Search is temporarily unavailable", status=503)
-        self._check_knowledge(statement)
+        self._check_knowledge(lambda: _returned(parse_sosl(statement.strip())))
         return Answer(body=self._search.run(statement, base))
 
     def _parameterized(self, request: Request, base: str) -> Answer:
@@ -282,13 +272,14 @@ class RestApi:
             if not all(NAME.fullmatch(str(name)) for name in named):
                 raise Refused("INVALID_SEARCH", "Objects and fields are names")
             own = ", ".join(entry.get("fields") or []) or fields
-            where = f" WHERE {entry['where']}" if entry.get("where") else ""
+            where = f" WHERE {_condition(entry)}" if entry.get("where") else ""
             limit = entry.get("limit") or asked.get("defaultLimit")
             parts.append(f"{entry['name']}({own}{where}{f' LIMIT {int(limit)}' if limit else ''})")
         within = {"NAME": "NAME", "EMAIL": "EMAIL", "PHONE": "PHONE"}.get(str(asked.get("in", "ALL")).upper(), "ALL")
         most = f" LIMIT {int(asked['overallLimit'])}" if asked.get("overallLimit") else ""
-        statement = f"FIND {{{search_term(words)}}} IN {within} FIELDS RETURNING {', '.join(parts)}{most}"
-        self._check_knowledge(statement)
+        extras = _categories(asked.get("dataCategories") or []) + _snippet(asked.get("snippet"))
+        statement = f"FIND {{{search_term(words)}}} IN {within} FIELDS RETURNING {', '.join(parts)}{extras}{most}"
+        self._check_knowledge(lambda: _returned(parse_sosl(statement)))
         return Answer(body=self._search.run(statement, base))
 
     @staticmethod
@@ -445,6 +436,9 @@ class RestApi:
         except Refused as refused:
             row = {"statusCode": refused.code, "message": refused.message, "fields": refused.fields or []}
             return {"success": False, "errors": [row]}
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, sqlite3.Error) as error:
+            message = f"The record cannot be read: {type(error).__name__}"
+            return {"success": False, "errors": [{"statusCode": "JSON_PARSER_ERROR", "message": message, "fields": []}]}
         return {"id": record, "success": True, "errors": []}
 
     def _retrieve(self, request: Request, base: str, name: str) -> Answer:
@@ -513,23 +507,28 @@ class RestApi:
     # Knowledge
 
     def _articles(self, request: Request, base: str) -> Answer:
-        self._check_knowledge("KnowledgeArticleVersion")
+        self._check_knowledge(lambda: ["KnowledgeArticleVersion"])
         language = (
             request.headers.get("accept-language", "").split(",")[0].split(";")[0].strip().replace("-", "_") or "en_US"
         )
         if language.lower() not in ("en_us", "de", "fr", "en"):
             raise Refused("INVALID_FIELD", "The language code is not valid or not supported by Knowledge.")
-        size, page = min(int(request.query.get("pageSize", 20)), 100), int(request.query.get("pageNumber", 1))
+        size, page = int(request.query.get("pageSize", 20)), int(request.query.get("pageNumber", 1))
+        if not 1 <= size <= MOST_ARTICLES or page < 1:
+            raise Refused("INVALID_PARAMETER", f"pageSize is 1 to {MOST_ARTICLES}, pageNumber 1 or more")
         rows = self._article_rows(request, "en_US" if language == "en" else language, base)
         shown = rows[(page - 1) * size : page * size]
-        path = f"{base}/support/knowledgeArticles"
-        following = f"{path}?pageSize={size}&pageNumber={page + 1}" if page * size < len(rows) else None
+
+        def address(number: int) -> str:
+            asked = {**request.query, "pageSize": size, "pageNumber": number}
+            return f"{base}/support/knowledgeArticles?{urlencode(asked)}"
+
         articles = [self._article_line(row, base) for row in shown]
         return Answer(
             body={
                 "articles": articles,
-                "currentPageUrl": f"{path}?pageNumber={page}",
-                "nextPageUrl": following,
+                "currentPageUrl": address(page),
+                "nextPageUrl": address(page + 1) if page * size < len(rows) else None,
                 "pageNumber": page,
             }
         )
@@ -543,10 +542,11 @@ class RestApi:
             statement = f"FIND {{{search_term(words, 'OR')}}} RETURNING KnowledgeArticleVersion({fields} WHERE {where})"
             rows: list[dict[str, Any]] = self._search.run(statement, base)["searchRecords"]
         else:
-            order = {"Title": "Title", "CreatedDate": "CreatedDate"}.get(
-                request.query.get("sort", ""), "LastPublishedDate"
-            )
-            statement = f"SELECT {fields} FROM KnowledgeArticleVersion WHERE {where} ORDER BY {order} DESC"
+            sort = ARTICLE_ORDERS.get(request.query.get("sort", "LastPublishedDate").lower())
+            order = request.query.get("order", "DESC").upper()
+            if sort is None or order not in ("ASC", "DESC"):
+                raise Refused("INVALID_PARAMETER", "sort or order is none that articles have")
+            statement = f"SELECT {fields} FROM KnowledgeArticleVersion WHERE {where} ORDER BY {sort} {order}"
             rows = self.org.queries.run(statement, base)["records"]
         chosen = json.loads(request.query.get("categories", "{}"))
         if len(chosen) > 3:  # noqa: PLR2004 - the org's own limit
@@ -579,7 +579,7 @@ class RestApi:
         }
 
     def _article(self, request: Request, base: str, record: str) -> Answer:
-        self._check_knowledge("KnowledgeArticleVersion")
+        self._check_knowledge(lambda: ["KnowledgeArticleVersion"])
         fields = f"{ARTICLE_FIELDS}, Answer__c, Steps__c"
         wanted = f"KnowledgeArticleId = {soql_string(record)} OR UrlName = {soql_string(record)}"
         statement = f"SELECT {fields} FROM Knowledge__kav WHERE PublishStatus = 'Online' AND ({wanted})"
@@ -593,7 +593,7 @@ class RestApi:
         return Answer(body=self._article_line(rows[0], base) | {"layoutItems": items})
 
     def _category_groups(self, request: Request, base: str) -> Answer:
-        self._check_knowledge("KnowledgeArticleVersion")
+        self._check_knowledge(lambda: ["KnowledgeArticleVersion"])
         only_top = request.query.get("topCategoriesOnly", "true") != "false"
 
         def shown(group: str, children: Mapping[str, Any], depth: int) -> list[dict[str, Any]]:
@@ -619,6 +619,79 @@ class RestApi:
             for name, group in categories().items()
         ]
         return Answer(body={"categoryGroups": groups})
+
+
+def _sources(query: Query) -> Iterator[str]:
+    """What a query and its subqueries name after FROM."""
+    yield query.sources[0].name
+    for column in query.columns:
+        if isinstance(column.expression, Query):
+            yield from _sources(column.expression)
+    yield from _joined_sources(query.where)
+
+
+def _joined_sources(condition: Condition | None) -> Iterator[str]:
+    match condition:
+        case And(terms) | Or(terms):
+            for term in terms:
+                yield from _joined_sources(term)
+        case Not(term):
+            yield from _joined_sources(term)
+        case Membership(values=SemiJoin() as inner):
+            yield inner.sources[0].name
+
+
+def _returned(search: Search) -> list[str]:
+    return [item.name for item in search.returning]
+
+
+def _condition(entry: Mapping[str, Any]) -> str:
+    """A condition somebody sent, and nothing but that."""
+    try:
+        query = parse_soql(f"SELECT Id FROM {entry['name']} WHERE {entry['where']}")
+    except SyntaxProblem as problem:
+        raise Refused("INVALID_SEARCH", f"The condition cannot be read: {problem.message}") from None
+    if query != Query(query.columns, query.sources, query.where) or query.where is None:
+        raise Refused("INVALID_SEARCH", "The condition is not one condition")
+    return write(query.where)
+
+
+def _categories(asked: Sequence[Mapping[str, Any]]) -> str:
+    parts = []
+    for item in asked:
+        names = [str(item["groupName"]), *map(str, item["categories"])]
+        operator = str(item.get("operator", "AT")).upper()
+        if not all(NAME.fullmatch(name) for name in names) or operator not in CATEGORY_OPERATORS:
+            raise Refused("INVALID_SEARCH", "Data categories are names")
+        parts.append(f"{names[0]} {operator} ({', '.join(names[1:])})")
+    return f" WITH DATA CATEGORY {' AND '.join(parts)}" if parts else ""
+
+
+def _snippet(asked: Any) -> str:
+    if not asked:
+        return ""
+    length = asked.get("targetLength", SNIPPET) if isinstance(asked, dict) else asked
+    return f" WITH SNIPPET (target_length={int(length)})"
+
+
+def _column_shown(column: Selected) -> dict[str, Any]:
+    item = column.kind
+    is_ours = item is not None and not item.read_only
+    kind = item.type if item is not None else "string"
+    return {
+        "aggregate": column.is_child,
+        "apexType": None,
+        "booleanType": kind == "boolean",
+        "columnName": column.name,
+        "custom": column.name.endswith("__c"),
+        "displayName": column.name,
+        "foreignKeyName": None,
+        "insertable": is_ours,
+        "joinColumns": [_column_shown(inner) for inner in column.inner],
+        "numberType": kind in NUMBER_TYPES,
+        "textType": kind in TEXT_TYPES - {"multipicklist", "combobox"},
+        "updatable": is_ours,
+    }
 
 
 class _Undone(Exception):

@@ -162,7 +162,7 @@ def names_sql(schema: Schema, targets: Iterable[str]) -> str:
         columns = [f'"{name}"' if name in known else f'NULL AS "{name}"' for name in NAME_FIELDS]
         parts.append(
             f'SELECT "Id", "{item.name_field.name}" AS "Name", \'{item.name}\' AS "Type", {", ".join(columns)} '
-            f'FROM "{item.name}"'
+            f'FROM "{item.name}" WHERE "IsDeleted" = 0'
         )
     return " UNION ALL ".join(parts)
 

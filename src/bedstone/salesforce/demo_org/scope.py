@@ -1,11 +1,12 @@
 """Names in a query to columns: fields, parents joined on the way, functions, aggregates."""
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
 from bedstone.salesforce.demo_org.dates import Calendar
 from bedstone.salesforce.demo_org.errors import Refused, malformed, no_column, no_object, no_parent
-from bedstone.salesforce.demo_org.schema import NUMBER_TYPES, FieldType, ObjectType, Schema, names_sql
+from bedstone.salesforce.demo_org.schema import NUMBER_TYPES, TEXT_TYPES, FieldType, ObjectType, Schema, names_sql
 from bedstone.salesforce.soql.tree import Call, Distance, Expression, Geolocation, Path, Source
 
 DEEPEST_PATH = 5
@@ -73,7 +74,10 @@ class Scope:
                     "A driving SObject type has already been set, all other entity types in the FROM clause must be "
                     f"relationships to the initial object.  The driving object is {root.name}"
                 )
-            scope.names[(other.alias or parts[-1]).lower()] = scope.names[parts[0].lower()] + parts[1:]
+            relationships = scope.names[parts[0].lower()] + parts[1:]
+            if relationships:
+                scope.parent(relationships, other.path.span[0])
+            scope.names[(other.alias or parts[-1]).lower()] = relationships
         return scope
 
     def parts(self, path: Path) -> tuple[str, ...]:
@@ -163,9 +167,13 @@ class Scope:
                 f"field {inner.field.name} does not support aggregate operator {name.upper()}", call.span[0]
             )
         if name == "count_distinct":
-            return Resolved(f"COUNT(DISTINCT {inner.sql})", WHOLE, None, is_aggregate=True)
+            counted = f"folded({inner.sql})" if kind in TEXT_TYPES else inner.sql
+            return Resolved(f"COUNT(DISTINCT {counted})", WHOLE, None, is_aggregate=True)
         if name == "count":
             return Resolved(f"COUNT({inner.sql})", WHOLE, None, is_aggregate=True)
+        if kind in TEXT_TYPES:
+            order = json.dumps(inner.field.values).replace("'", "''")
+            return Resolved(f"{name.upper()}_TEXT({inner.sql}, '{order}')", inner.field, inner.owner, is_aggregate=True)
         given = inner.field if name in ("min", "max") or kind != "int" else NUMBER
         return Resolved(f"{name.upper()}({inner.sql})", given, inner.owner, is_aggregate=True)
 

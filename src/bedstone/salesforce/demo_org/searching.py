@@ -1,8 +1,9 @@
 """Runs SOSL: terms to the word index, what was found back through SOQL."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+from unicodedata import combining, normalize
 
 from bedstone.salesforce.demo_org.content.articles import category_names
 from bedstone.salesforce.demo_org.database import Database
@@ -20,7 +21,10 @@ USUAL = ("Account", "Contact", "Lead", "Opportunity", "Case", "Campaign", "User"
 ARTICLES = frozenset({"knowledge__kav", "knowledgearticleversion"})
 TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|(\()|(\))|((?:\\.|[^\s()"\\])+)', re.DOTALL)
 WORD = re.compile(r"[^\W_]+")
-SNIPPET = 300
+WILD_WORD = re.compile(r"(?=.*[*?])[^\W_*?]+[\w*?]*")
+SNIPPET, MOST_WORDS = 300, 200
+NOTHING = '"\U0010fffd"'  # a word no record has
+Vocabulary = Callable[[str, "re.Pattern[str]"], list[str]]
 NOT = "NOT"
 
 
@@ -61,7 +65,7 @@ class SearchEngine:
         schema = self._database.schema.get(item.name)
         assert schema
         is_article = schema.name.lower() in ARTICLES
-        expression = fts_expression(search.term, default="OR" if is_article else "AND")
+        expression = fts_expression(search.term, default="OR" if is_article else "AND", known=self._words_like)
         if expression is None:
             return []
         column = FIELDS.get(search.within or "ALL") if not is_article else None
@@ -77,6 +81,13 @@ class SearchEngine:
         limit = int(item.limit.value) if isinstance(item.limit, Number) else None
         cap = WITH_CONDITION if item.where or item.order_by else ONE_OBJECT
         return self._read(search, item, ids, min(most, cap, limit if limit is not None else cap), base) if ids else []
+
+    def _words_like(self, start: str, pattern: "re.Pattern[str]") -> list[str]:
+        """Words of the index that begin so and match."""
+        rows = self._database.rows(
+            "SELECT term FROM _words WHERE term >= ? AND term < ?", (start, f"{start}{chr(0x10FFFF)}")
+        )
+        return [term for (term,) in rows if pattern.fullmatch(term)][:MOST_WORDS]
 
     def _in_categories(self, ids: list[str], search: Search) -> list[str]:
         for option in search.options:
@@ -144,10 +155,10 @@ class SearchEngine:
         return re.sub(r"<[^>]+>", " ", rows[0][0])[:6_000] if rows else ""
 
 
-def fts_expression(term: str, *, default: str) -> str | None:
+def fts_expression(term: str, *, default: str, known: Vocabulary) -> str | None:
     """A SOSL term as an expression of the word index, every word quoted; None where nothing could match.
 
-    AND binds tighter than OR; `AND NOT` excludes.
+    AND binds tighter than OR; `AND NOT` excludes. Wildcards inside a word stand for the words that are `known`.
     """
     tokens: list[str] = []
     for found in TOKEN.finditer(term):
@@ -159,7 +170,7 @@ def fts_expression(term: str, *, default: str) -> str | None:
         elif word.upper() in ("AND", "OR", "NOT"):
             tokens.append(word.upper())
         else:
-            tokens.append(_word(word) or "")
+            tokens.append(_word(word, known) or "")
     made = _joined([token for token in tokens if token], default)
     return made or None
 
@@ -198,16 +209,17 @@ def _quoted(text: str) -> str | None:
     return '"' + " ".join(words) + '"' if words else None
 
 
-def _word(word: str) -> str | None:
-    """A word; `*` at its end finds what begins so."""
-    plain = re.sub(r"\\(.)", lambda found: f"\0{ord(found[1])}\0", word)
-    is_prefix = plain.endswith("*")
-    parts = [part for part in re.split(r"[*?]", plain) if part]
-    texts = [WORD.findall(re.sub("\0(\\d+)\0", lambda found: chr(int(found[1])), part)) for part in parts]
-    words = [text for group in texts for text in group]
-    if not words:
-        return None
-    return f'"{" ".join(words)}"' + (" *" if is_prefix else "")
+def _word(word: str, known: Vocabulary) -> str | None:
+    """A word; `*` at its end finds what begins so, `*` and `?` inside what fits."""
+    if WILD_WORD.fullmatch(word) and not word.startswith(("*", "?")):
+        if word.endswith("*") and word[:-1].isalnum():
+            return f'"{word[:-1]}" *'
+        folded = "".join(sign for sign in normalize("NFD", word.casefold()) if not combining(sign))
+        signs = {"*": ".*", "?": "."}
+        pattern = re.compile("".join(signs.get(sign, re.escape(sign)) for sign in folded))
+        found = known(re.split(r"[*?]", folded)[0], pattern)
+        return f"({' OR '.join(quoted for quoted in map(_quoted, found) if quoted)})" if found else NOTHING
+    return _quoted(_plain(word))
 
 
 def marked(text: str, words: Sequence[str]) -> str:
