@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import platformdirs
 
@@ -18,13 +19,17 @@ from bedstone.toolkit import Toolset
 from bedstone.toolsets import BUILTIN_TOOLSETS, HIDDEN_TOOLSETS
 
 if TYPE_CHECKING:  # commands that do not serve never import the SDK
+    from bedstone.library.articles.service import ArticleService
     from bedstone.library.docs.keeper import DocsKeeper
     from bedstone.library.knowledge.base import KnowledgeBase
+    from bedstone.salesforce.client import SalesforceClient
+    from bedstone.salesforce.client.orgs import Org, Orgs
     from bedstone.search.embedder import Embedder
     from bedstone.server import BedstoneServer
 
 logger = logging.getLogger(__name__)
 
+DEMO_ORG = "demo"
 FITTED_PROXIMITY = 1.25  # the setting under which nearness counts as it was fitted
 
 
@@ -97,6 +102,9 @@ def build_toolset(label: str, settings: Settings) -> Toolset:
         case "kb":
             kb = settings.kb
             toolset = factory(kb.file_path, description=kb.description, reload=kb.reload, read_only=settings.read_only)
+        case "salesforce_knowledge":
+            minutes = settings.salesforce.sync_minutes
+            toolset = factory(lambda: open_articles(settings), sync_minutes=minutes, read_only=settings.read_only)
         case _:
             toolset = factory(read_only=settings.read_only)
     assert isinstance(toolset, Toolset)
@@ -109,6 +117,7 @@ def _switches(settings: Settings) -> dict[str, bool]:
         "knowledge": True,
         "docs": bool(settings.docs.dir or _docs_indexes(settings)),
         "kb": settings.kb.file_path is not None,
+        "salesforce_knowledge": _has_org(settings),
     }
 
 
@@ -142,6 +151,56 @@ def open_knowledge(settings: Settings) -> "KnowledgeBase":
     base = KnowledgeBase(options, lambda: build_embedder(settings))
     base.open()
     return base
+
+
+def open_articles(settings: Settings, org_name: str | None = None) -> "ArticleService":
+    """The articles of an org, and its mirror; whoever opens it closes it."""
+    from bedstone.library.articles.live import LiveArticles
+    from bedstone.library.articles.mirror import ArticleMirror
+    from bedstone.library.articles.service import ArticleService
+
+    options = settings.salesforce
+    orgs = open_orgs(settings)
+    org = orgs.get(org_name or default_org(settings))
+    # Names are the user's: what is no name of a folder must not be one.
+    folder = salesforce_folder(settings) / "articles" / f"org-{quote(org.name, safe='')}"
+    return ArticleService(
+        lambda: LiveArticles(open_client(orgs, org), options.article_body_fields),
+        ArticleMirror(folder, lambda: build_embedder(settings)),
+        source=options.article_source,
+        warn_share=options.warn_share,
+        call_floor=options.call_floor,
+    )
+
+
+def open_orgs(settings: Settings) -> "Orgs":
+    """The orgs somebody logged into."""
+    from bedstone.salesforce.client.orgs import Orgs
+
+    return Orgs(salesforce_folder(settings))
+
+
+def open_client(orgs: "Orgs", org: "Org") -> "SalesforceClient":
+    """A client of an org."""
+    from bedstone.salesforce.client import SalesforceClient
+
+    return SalesforceClient(orgs.auth(org), read_only=org.read_only)
+
+
+def default_org(settings: Settings) -> str | None:
+    """The org that is asked if nobody names one; None means the only one there is."""
+    return settings.salesforce.org or (DEMO_ORG if settings.salesforce.demo_port is not None else None)
+
+
+def salesforce_folder(settings: Settings) -> Path:
+    """Where everything of Salesforce is kept."""
+    return settings.data_folder / "salesforce"
+
+
+def _has_org(settings: Settings) -> bool:
+    return default_org(settings) is not None or bool(
+        (salesforce_folder(settings) / "orgs.json").exists() and open_orgs(settings).all()
+    )
 
 
 def knowledge_folders(settings: Settings) -> list[Path]:

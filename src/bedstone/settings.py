@@ -130,7 +130,19 @@ class EmbeddingSettings(Section):
 
 
 class SalesforceSettings(Section):
+    org: str | None = Field(None, description="Org that is asked; the only one that is known by default")
     demo_port: int | None = Field(None, ge=1, le=65535, description="Port of a demo org that runs beside the server")
+    article_source: Literal["live", "mirror", "live-or-mirror"] = Field(
+        "live-or-mirror", description="Where articles come from; the mirror also answers while the org cannot"
+    )
+    article_body_fields: Names = Field(
+        [], description="Fields that make an article's text; found by themselves if none"
+    )
+    warn_share: float = Field(
+        0.8, ge=0, le=1, description="Share of the day's calls from which answers carry a warning"
+    )
+    call_floor: int = Field(0, ge=0, description="Calls of the day that are kept back: fewer left is an error")
+    sync_minutes: int = Field(0, ge=0, description="Minutes between syncs by the server; 0 leaves them to the command")
 
 
 class Settings(Section):

@@ -89,6 +89,28 @@ REQUIREMENTS = {
     "kb.arguments": "Arguments the tools do not take are refused in the contract's error shape",
     "kb.stdio": "stdio transport, handshake and discovery work with a standard client",
     "kb.startup": "A missing file never stops the server; the log says which file was used and whether it loaded",
+    # salesforce_knowledge
+    "sfk.tools": "search_articles and get_article_by_id with the printed arguments, defaults and limits",
+    "sfk.search.answer": "Articles with id, title, summary, url_name, last_published, article_type; a count, a method",
+    "sfk.search.sosl": "SOSL first, in the order Salesforce ranks them",
+    "sfk.search.fallback": "SOQL LIKE where SOSL fails",
+    "sfk.search.online": "Only published articles are found",
+    "sfk.search.language": "One language at a time, en_US by default",
+    "sfk.search.limit": "1 to 25 articles; total_count counts all that match",
+    "sfk.search.categories": "Data categories narrow a search; article numbers are told",
+    "sfk.search.escaping": "Signs, operators, emoji and very long queries mean what they say, or are refused",
+    "sfk.get.answer": "The whole text without tags",
+    "sfk.get.ids": "Ids of 15 and 18 characters, of versions and of articles",
+    "sfk.get.unpublished": "Drafts and archived versions are not found",
+    "sfk.errors": "Errors are {error: {code, message, details}}",
+    "sfk.errors.input": "INVALID_INPUT names the field",
+    "sfk.errors.codes": "All eight codes can be met",
+    "sfk.errors.auth": "A login that fails is AUTH_ERROR, and tells no secret",
+    "sfk.limits": "RATE_LIMIT_WARNING rides along; below the operator's floor it is the error",
+    "sfk.mirror": "The mirror answers while the org cannot, and says so",
+    "sfk.mirror.sync": "A sync reads what changed, and removes what is no longer published",
+    "sfk.mirror.quality": "The mirror finds what people ask for in other words",
+    "sfk.load": "Many clients share one pool and one login",
 }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from salesforce.test_demo_org import Running, running
+from support.demo_org import Running, running
 from support.node import run_script
 
 JSFORCE = "jsforce@3.10.26"

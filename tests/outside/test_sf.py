@@ -12,7 +12,7 @@ import pytest
 
 from bedstone.salesforce.client import AuthError, SalesforceClient
 from bedstone.salesforce.client.auth import SfCli
-from salesforce.test_demo_org import Running, running
+from support.demo_org import Running, running
 from support.node import command_of
 
 CLI = "@salesforce/cli@2.146.3"

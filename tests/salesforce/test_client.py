@@ -32,7 +32,7 @@ from bedstone.salesforce.client.auth import (
     SoapLogin,
 )
 from bedstone.salesforce.client.orgs import Org, Orgs
-from salesforce.test_demo_org import Running, running
+from support.demo_org import Running, running
 from support.processes import bedstone, free_port, listening
 
 

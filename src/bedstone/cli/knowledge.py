@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bedstone.cli.options import configuration, settings_options
+from bedstone.cli.progress import progress_bar
 from bedstone.cli.tools import answer_of, call_and_print
 from bedstone.errors import BedstoneError, InvalidInput
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as RichProgress
-
     from bedstone.library.knowledge.base import KnowledgeBase
     from bedstone.store.engine import TaskRecord
 
@@ -52,7 +51,7 @@ def add(paths: tuple[str, ...], force_ocr: bool, contexts: tuple[str, ...], as_j
                 tasks[path] = base.add(path, {}, force_ocr=force_ocr, contexts=contexts)
             except BedstoneError as error:
                 rows.append({"file": str(path), "status": "failed", "message": error.message})
-        with _bar() as bar:
+        with progress_bar() as bar:
             line = bar.add_task("Reading", total=len(tasks))
             for path, task in tasks.items():
                 ended = _watched(base, task, lambda said: bar.update(line, description=said))
@@ -89,7 +88,7 @@ def watch(folder: Path, once: bool, contexts: tuple[str, ...], **options: Any) -
         if not keeper.ownership.acquire():
             raise InvalidInput(f"Another process keeps {folder} in step already.")
         if once:
-            with _bar() as bar:
+            with progress_bar() as bar:
                 line = bar.add_task("Reading", total=None)
                 report = keeper.update(
                     lambda name, number, of: bar.update(line, description=Path(name).name, completed=number, total=of)
@@ -219,7 +218,7 @@ def export_all(file: Path, **options: Any) -> None:
     """Write the whole base, files and contexts, to one file."""
     from bedstone.library.knowledge.archive import export_base
 
-    with _opened(options) as base, _bar() as bar:
+    with _opened(options) as base, progress_bar() as bar:
         line = bar.add_task("Writing", total=len(base.documents()))
         count = export_base(base, file, lambda name: bar.update(line, description=name, advance=1))
     click.echo(f"{count} documents written to {file}.")
@@ -232,7 +231,7 @@ def import_all(file: Path, **options: Any) -> None:
     """Add what an export holds; documents with the same content are left alone."""
     from bedstone.library.knowledge.archive import import_base
 
-    with _opened(options) as base, _bar() as bar:
+    with _opened(options) as base, progress_bar() as bar:
         line = bar.add_task("Reading", total=None)
         tasks = list(import_base(base, file, lambda name: bar.update(line, description=name)))
         bar.update(line, total=len(tasks))
@@ -344,17 +343,6 @@ def _files(paths: tuple[str, ...]) -> Iterator[Path]:
         else:
             found = sorted(Path(item) for item in glob.glob(text, recursive=True))  # noqa: PTH207 - a user's pattern
             yield from (item for item in found if item.is_file() and format_of(item.name))
-
-
-def _bar() -> "RichProgress":
-    """A bar on a terminal; nothing where nobody sees it move."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
-    from rich.progress import Progress as RichProgress
-
-    columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
-    console = Console(stderr=True)
-    return RichProgress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def _watched(base: "KnowledgeBase", task: "TaskRecord", tell: Callable[[str], object]) -> "TaskRecord":

@@ -21,6 +21,7 @@ CONTENT_FLAGS = {
     "--proximity-weight": "docs.proximity_weight",
     "--vector-weight": "docs.vector_weight",
     "--kb-file": "kb.file_path",
+    "--org": "salesforce.org",
     "--read-only": "read_only",
     "--log-level": "log.level",
     "--log-format": "log.format",

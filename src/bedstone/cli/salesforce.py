@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import click
 
+from bedstone.app import DEMO_ORG, default_org, open_client, open_orgs, salesforce_folder
 from bedstone.cli.options import configuration, settings_options
+from bedstone.cli.progress import progress_bar
 from bedstone.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -21,11 +23,13 @@ if TYPE_CHECKING:
 
     import uvicorn
 
+    from bedstone.library.articles.mirror import SyncReport
     from bedstone.salesforce.client import SalesforceClient
     from bedstone.salesforce.client.orgs import Org, Orgs
     from bedstone.salesforce.demo_org.server import DemoServer
 
 FLAGS = {"--data-dir": "data_dir"}
+ORG_FLAGS = {"--org": "salesforce.org", **FLAGS}
 METHODS = ["browser", "access-token", "client-credentials", "jwt", "refresh-token", "sf", "soap", "demo"]
 DEMO_PORT = 3001
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -116,20 +120,18 @@ def list_orgs(remove: str | None, as_json: bool, **options: Any) -> None:
 
 @salesforce.command
 @click.argument("soql")
-@click.option("--org", "name", help="Which org; needed when several are known.")
 @FORMAT
 @click.option("--limit", type=click.IntRange(1), default=200, show_default=True, help="Most rows to print.")
 @click.option("--all-rows", is_flag=True, help="Deleted rows too.")
-@settings_options(FLAGS)
-def query(soql: str, name: str | None, output: str, limit: int, all_rows: bool, **options: Any) -> None:
+@settings_options(ORG_FLAGS)
+def query(soql: str, output: str, limit: int, all_rows: bool, **options: Any) -> None:
     """Run SOQL and print what it finds."""
     from bedstone.salesforce.soql import parse_soql
 
     parse_soql(soql)  # what cannot be read costs no call
-    orgs = _orgs(options)
 
     async def ask() -> tuple[list[dict[str, Any]], int]:
-        async with _client(orgs, name) as client:
+        async with _client(options) as client:
             page = await client.query(soql, all_rows=all_rows)
             total, rows = page["totalSize"], list(page["records"])
             while not page["done"] and len(rows) < limit:
@@ -146,10 +148,9 @@ def query(soql: str, name: str | None, output: str, limit: int, all_rows: bool, 
 
 @salesforce.command
 @click.argument("sosl")
-@click.option("--org", "name", help="Which org; needed when several are known.")
 @FORMAT
-@settings_options(FLAGS)
-def search(sosl: str, name: str | None, output: str, **options: Any) -> None:
+@settings_options(ORG_FLAGS)
+def search(sosl: str, output: str, **options: Any) -> None:
     """Run SOSL; a text without FIND is searched for in accounts, contacts, leads, opportunities and cases."""
     from bedstone.salesforce.soql import parse_sosl
     from bedstone.salesforce.soql.quoting import search_term
@@ -160,10 +161,9 @@ def search(sosl: str, name: str | None, output: str, **options: Any) -> None:
         )
         sosl = f"FIND {{{search_term(sosl)}}} RETURNING {wanted}"
     parse_sosl(sosl)
-    orgs = _orgs(options)
 
     async def ask() -> list[dict[str, Any]]:
-        async with _client(orgs, name) as client:
+        async with _client(options) as client:
             return await client.search(sosl)
 
     _print_rows([{"type": row["attributes"]["type"], **row} for row in anyio.run(ask)], output)
@@ -171,15 +171,13 @@ def search(sosl: str, name: str | None, output: str, **options: Any) -> None:
 
 @salesforce.command
 @click.argument("object_name", required=False)
-@click.option("--org", "name", help="Which org; needed when several are known.")
 @FORMAT
-@settings_options(FLAGS)
-def describe(object_name: str | None, name: str | None, output: str, **options: Any) -> None:
+@settings_options(ORG_FLAGS)
+def describe(object_name: str | None, output: str, **options: Any) -> None:
     """Print an object's fields, or every object."""
-    orgs = _orgs(options)
 
     async def ask() -> Any:
-        async with _client(orgs, name) as client:
+        async with _client(options) as client:
             return await client.describe(object_name) if object_name else await client.describe_global()
 
     found = anyio.run(ask)
@@ -202,6 +200,36 @@ def describe(object_name: str | None, name: str | None, output: str, **options: 
         )
 
 
+@salesforce.command("sync-knowledge")
+@AS_JSON
+@settings_options(ORG_FLAGS)
+def sync_knowledge(as_json: bool, **options: Any) -> None:
+    """Mirror the org's published articles: they are then found by meaning too, and while the org does not answer.
+
+    Only what changed is read again; what was interrupted goes on where it was.
+    """
+    from bedstone.app import open_articles
+
+    settings = configuration(options).settings
+
+    async def sync() -> "SyncReport":
+        service = open_articles(settings)
+        try:
+            with progress_bar() as bar:
+                line = bar.add_task("Reading articles", total=None)
+                return await service.mirror.sync(
+                    service.live, lambda done, total: bar.update(line, completed=done, total=total)
+                )
+        finally:
+            await service.close()
+
+    report = anyio.run(sync)
+    if as_json:
+        click.echo(json.dumps(vars(report)))
+    else:
+        click.echo(f"{report.total} articles: {report.changed} new or changed, {report.removed} removed.")
+
+
 @salesforce.command
 @click.option("--port", type=click.IntRange(1, 65535), default=3001, show_default=True, help="Port for http.")
 @click.option("--https-port", type=click.IntRange(1, 65535), help="Port for https, for clients that insist on it.")
@@ -222,7 +250,7 @@ def demo(
             click.echo(f"{name:14} {meaning}")
         return
     chosen = Faults.of(list(faults))
-    folder = data or configuration(options).settings.data_folder / "salesforce"
+    folder = data or salesforce_folder(configuration(options).settings)
     org = open_org(folder)
     try:
         server = DemoServer(org, chosen, admin=admin)
@@ -252,7 +280,7 @@ class DemoOrgBeside:
 
         org = open_org(folder)
         try:
-            Orgs(folder).add(*_demo_org("demo", f"http://localhost:{port}"))
+            Orgs(folder).add(*_demo_org(DEMO_ORG, f"http://localhost:{port}"))
             app = Guard(DemoServer(org).app(), Access.for_address(HOST))
             server = uvicorn.Server(uvicorn.Config(app, **UVICORN))
             server.capture_signals = _quietly  # type: ignore[method-assign]
@@ -333,16 +361,14 @@ def _told(server: "DemoServer", port: int, https_port: int | None, folder: Path)
 
 
 def _orgs(options: dict[str, Any]) -> "Orgs":
-    from bedstone.salesforce.client.orgs import Orgs
-
-    return Orgs(configuration(options).settings.data_folder / "salesforce")
+    return open_orgs(configuration(options).settings)
 
 
-def _client(orgs: "Orgs", name: str | None) -> "SalesforceClient":
-    from bedstone.salesforce.client import SalesforceClient
-
-    org = orgs.get(name)
-    return SalesforceClient(orgs.auth(org), read_only=org.read_only)
+def _client(options: dict[str, Any]) -> "SalesforceClient":
+    """A client of the org that is chosen by option or setting, or of the only one."""
+    settings = configuration(options).settings
+    orgs = open_orgs(settings)
+    return open_client(orgs, orgs.get(default_org(settings)))
 
 
 async def _who(org: "Org", secret: str) -> str:

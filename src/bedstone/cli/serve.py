@@ -13,7 +13,7 @@ import anyio
 import click
 
 from bedstone import __version__
-from bedstone.app import App, open_app
+from bedstone.app import App, open_app, salesforce_folder
 from bedstone.cli.clients import network_entry, snippet
 from bedstone.cli.logs import configure_logging
 from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, settings_options
@@ -134,7 +134,7 @@ def _demo_org(settings: Settings) -> "Iterator[DemoOrgBeside | None]":
         return
     from bedstone.cli.salesforce import DemoOrgBeside
 
-    with DemoOrgBeside.opened(settings.data_folder / "salesforce", settings.salesforce.demo_port) as demo:
+    with DemoOrgBeside.opened(salesforce_folder(settings), settings.salesforce.demo_port) as demo:
         yield demo
 
 

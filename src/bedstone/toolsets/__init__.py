@@ -6,6 +6,7 @@ BUILTIN_TOOLSETS = {
     "knowledge": "bedstone.toolsets.knowledge.toolset:KnowledgeToolset",
     "docs": "bedstone.toolsets.docs.toolset:DocsToolset",
     "kb": "bedstone.toolsets.kb.toolset:KbToolset",
+    "salesforce_knowledge": "bedstone.toolsets.salesforce_knowledge.toolset:SalesforceKnowledgeToolset",
 }
 
 # Can be asked for by name, and are never offered.

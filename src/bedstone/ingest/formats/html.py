@@ -23,6 +23,7 @@ DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
 SNIFFED_BYTES = 2048
 DEEPEST = 250
 MOST_SPAN = 100
+LINE_END = "\0"  # no text of a page has it
 
 
 def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
@@ -53,6 +54,16 @@ def html_to_markdown(data: bytes, *, contents_only: bool = False) -> tuple[str, 
     return title, "\n\n".join(block for block in writer.blocks(start, 0) if block.strip())
 
 
+def html_to_text(markup: str) -> str:
+    """A piece of HTML as plain text: lists with dashes, cells between bars, links with their addresses."""
+    try:
+        root = html.fromstring(f"<div>{markup}</div>", parser=html.HTMLParser(huge_tree=False, remove_pis=True))
+    except (etree.ParserError, ValueError):
+        return ""
+    writer = _TextWriter(DROPPED, str)
+    return "\n\n".join(block for block in writer.blocks(root, 0) if block.strip())
+
+
 def _decoded(data: bytes) -> str:
     """By byte-order mark, by what the page declares, as UTF-8, and at last as Windows does."""
     declared = CHARSET.search(data[:SNIFFED_BYTES])
@@ -78,10 +89,10 @@ class _Writer:
             if isinstance(item, str):
                 loose.append(item)
                 continue
-            yield _paragraph(loose)
+            yield self._paragraph(loose)
             loose = []
             yield from self._block(item, depth)
-        yield _paragraph(loose)
+        yield self._paragraph(loose)
 
     def _pieces(self, element: etree._Element, depth: int) -> Iterator[str | etree._Element]:
         """Running text, and the elements that interrupt it."""
@@ -98,9 +109,9 @@ class _Writer:
     def _block(self, element: etree._Element, depth: int) -> Iterator[str]:
         tag = element.tag
         if tag in HEADINGS:
-            yield heading(HEADINGS[tag], self._text(element, depth))
+            yield self._heading(HEADINGS[tag], self._text(element, depth))
         elif tag == "pre":
-            yield listing(self._plain(element, depth))
+            yield self._listing(self._plain(element, depth))
         elif tag in ("ul", "ol"):
             yield "\n".join(self._items(element, depth + 1))
         elif tag == "table":
@@ -143,7 +154,19 @@ class _Writer:
                         grid[y + down, x + right] = text
                 x += _span(cell, "colspan")
         height, width = (1 + max((place[axis] for place in grid), default=-1) for axis in (0, 1))
-        yield table([[grid.get((y, x), "") for x in range(width)] for y in range(height)])
+        yield self._rows([[grid.get((y, x), "") for x in range(width)] for y in range(height)])
+
+    def _paragraph(self, loose: list[str]) -> str:
+        return squeezed("".join(loose))
+
+    def _heading(self, level: int, text: str) -> str:
+        return heading(level, text)
+
+    def _listing(self, text: str) -> str:
+        return listing(text)
+
+    def _rows(self, rows: list[list[str]]) -> str:
+        return table(rows)
 
     def _inline(self, element: etree._Element, depth: int) -> str:
         if element.tag == "br":
@@ -185,13 +208,35 @@ class _Writer:
         return "hidden" in element.attrib or "display:none" in (element.get("style") or "").replace(" ", "").lower()
 
 
+class _TextWriter(_Writer):
+    """The same without markup; lines end where the page says so."""
+
+    def _paragraph(self, loose: list[str]) -> str:
+        return "\n".join(filter(None, map(squeezed, "".join(loose).split(LINE_END))))
+
+    def _heading(self, level: int, text: str) -> str:
+        return squeezed(text.replace(LINE_END, " "))
+
+    def _listing(self, text: str) -> str:
+        return text.strip("\n")
+
+    def _rows(self, rows: list[list[str]]) -> str:
+        return "\n".join(" | ".join(squeezed(cell) for cell in row) for row in rows if any(row))
+
+    def _inline(self, element: etree._Element, depth: int) -> str:
+        if element.tag == "br":
+            return LINE_END
+        if element.tag in ("code", "kbd", "samp", "tt"):
+            return self._plain(element, depth + 1)
+        text = super()._inline(element, depth)
+        address = (element.get("href") or "").strip() if element.tag == "a" else ""
+        is_shown = address.lower().startswith(("http://", "https://", "mailto:")) and address not in text
+        return f"{text} ({address})" if is_shown else text
+
+
 def _check_depth(depth: int) -> None:
     if depth > DEEPEST:
         raise Unreadable("too_deep", "The page is refused: it is nested too deeply.")
-
-
-def _paragraph(loose: list[str]) -> str:
-    return squeezed("".join(loose))
 
 
 def _span(cell: etree._Element, name: str) -> int:

@@ -17,9 +17,9 @@ from bedstone.ingest.reader import sweep_scratch
 from bedstone.library.knowledge.contexts import Contexts, contexts_of
 from bedstone.library.knowledge.documents import passes
 from bedstone.library.knowledge.errors import DocumentNotFound, EmptyKnowledgeBase
-from bedstone.library.knowledge.index import KnowledgeIndex
 from bedstone.library.knowledge.processing import Processing, ReadingOptions
 from bedstone.library.knowledge.shelf import MEGABYTE, Shelf
+from bedstone.library.live_index import LiveIndex
 from bedstone.search.matching import Matcher
 from bedstone.search.query import Is
 from bedstone.search.relevance import coverage, falling, relevance, term_weights
@@ -86,7 +86,7 @@ class KnowledgeBase:
         self.shelf = Shelf(
             options.documents_path, options.index_path / ".adding", options.allowed_roots, options.max_file_size_mb
         )
-        self._index = KnowledgeIndex(self.store, options.index_path, embedder)
+        self._index = LiveIndex(self.store, options.index_path, embedder)
         self._processing = Processing(self.store, self.shelf, self._index, self.contexts, options.reading)
         duties = Duties(self._processing.work, self._processing.undo, self._own, self._index.follow)
         ownership = Ownership(options.index_path / ".owner")

@@ -17,8 +17,8 @@ from bedstone.ingest.reader import FileReader
 from bedstone.ingest.splitting import SplitOptions, split_pages
 from bedstone.library.knowledge.contexts import Contexts, contexts_of, in_contexts
 from bedstone.library.knowledge.errors import ExtractionFailed, OcrFailed
-from bedstone.library.knowledge.index import KnowledgeIndex
 from bedstone.library.knowledge.shelf import Shelf
+from bedstone.library.live_index import LiveIndex
 from bedstone.store.engine import StoreEngine, TaskRecord
 from bedstone.tasks import Cancelled, Postponed, Progress
 
@@ -42,7 +42,7 @@ class Processing:
     """Reads files one by one; safe to begin again wherever it was interrupted."""
 
     def __init__(
-        self, store: StoreEngine, shelf: Shelf, index: KnowledgeIndex, contexts: Contexts, options: ReadingOptions
+        self, store: StoreEngine, shelf: Shelf, index: LiveIndex, contexts: Contexts, options: ReadingOptions
     ) -> None:
         self._store = store
         self._shelf = shelf

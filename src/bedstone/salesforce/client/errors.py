@@ -50,6 +50,7 @@ MISSING = frozenset({"NOT_FOUND", "ENTITY_IS_DELETED"})
 LIMIT = "REQUEST_LIMIT_EXCEEDED"
 BUSY = frozenset({"UNABLE_TO_LOCK_ROW", "SERVER_UNAVAILABLE"})
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND_STATUS = 401, 403, 404
+TOO_MANY, FIRST_SERVER_ERROR = frozenset({420, 429}), 500
 
 
 def first_error(body: Any) -> tuple[str, str]:
@@ -75,4 +76,6 @@ def error_of(status: int, body: Any) -> SalesforceError:
         kind = RecordNotFound
     elif code in DENIED or (status == FORBIDDEN and code != LIMIT):
         kind = PermissionDenied
+    elif code in BUSY or status in TOO_MANY or status >= FIRST_SERVER_ERROR:
+        kind = OrgUnavailable
     return kind(said, details=details)

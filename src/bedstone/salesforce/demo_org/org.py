@@ -345,7 +345,7 @@ class DemoOrg:
             if field.auto_number:
                 record[field.name] = field.auto_number.format(self._count(name))
         self.database.insert(item, {"Id": record_id, **record})
-        return record_id
+        return str(record.get("Id", record_id))
 
     def _count(self, name: str) -> int:
         ((last,),) = self.database.rows("SELECT last FROM _sequence WHERE object = ?", (name,))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from html import unescape
 from typing import Any
 from unicodedata import combining, normalize
 
@@ -135,7 +136,7 @@ class SearchEngine:
                 (int(value.value) for _, value in names["SNIPPET"].settings if isinstance(value, Number)), SNIPPET
             )
             for record in records:
-                text = self._text(str(record["Id"]))
+                text = self._long_text(str(record["Id"]))
                 record["snippet.text"] = marked(_window(text, words, length), words)
                 if isinstance(record.get("Title"), str):
                     record["highlight.Title"] = marked(record["Title"], words)
@@ -148,11 +149,14 @@ class SearchEngine:
                 if lit:
                     record["highlight"] = lit
 
-    def _text(self, record_id: str) -> str:
-        rows = self._database.rows(
-            "SELECT rest FROM _search WHERE rowid = (SELECT row FROM _searched WHERE id = ?)", (record_id,)
-        )
-        return re.sub(r"<[^>]+>", " ", rows[0][0])[:6_000] if rows else ""
+    def _long_text(self, record_id: str) -> str:
+        """What snippets are cut from."""
+        item = self._database.schema.of_id(record_id)
+        values = self._database.record(item, record_id) if item else None
+        if item is None or values is None:
+            return ""
+        texts = [str(values[field.name]) for field in item.fields if field.type == "textarea" and values[field.name]]
+        return unescape(re.sub(r"<[^>]+>", " ", "\n".join(texts)))[:6_000]
 
 
 def fts_expression(term: str, *, default: str, known: Vocabulary) -> str | None:

@@ -75,6 +75,10 @@ def fill(schema: Schema, insert: Insert) -> None:
     _bikes(made)
     _rest(made)
     add_articles(made.add, made.users, made.chance)
+    for item in schema.objects.values():
+        for kind in item.record_types:
+            facts = {"Name": kind.label, "DeveloperName": kind.developer_name, "SobjectType": item.name}
+            made.add("RecordType", days=900, Id=kind.id, IsActive=1, **facts)
 
 
 def _company(made: Recipes) -> None:

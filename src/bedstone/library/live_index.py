@@ -1,4 +1,4 @@
-"""The indexes of a knowledge base: written by the process that owns the base, read by the others."""
+"""The indexes of a store that changes: written by the process that owns them, read by the others."""
 
 import logging
 import shutil
@@ -25,7 +25,7 @@ MODEL = "embedding_fingerprint"
 RETRY_SECONDS = 30.0
 
 
-class KnowledgeIndex:
+class LiveIndex:
     """Opened when it is first asked, and again when this process becomes the owner."""
 
     def __init__(self, store: StoreEngine, folder: Path, make_embedder: "Callable[[], Embedder | None]") -> None:

@@ -1,0 +1,1 @@
+"""Knowledge articles of a Salesforce org: asked there, or from a mirror of them."""

@@ -1,0 +1,1 @@
+"""The salesforce_knowledge toolset as a server of its own."""
