@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import platformdirs
 
@@ -162,8 +161,7 @@ def open_articles(settings: Settings, org_name: str | None = None) -> "ArticleSe
     options = settings.salesforce
     orgs = open_orgs(settings)
     org = orgs.get(org_name or default_org(settings))
-    # Names are the user's: what is no name of a folder must not be one.
-    folder = salesforce_folder(settings) / "articles" / f"org-{quote(org.name, safe='')}"
+    folder = salesforce_folder(settings) / "articles" / orgs.folder_name(org)
     return ArticleService(
         lambda: LiveArticles(open_client(orgs, org), options.article_body_fields),
         ArticleMirror(folder, lambda: build_embedder(settings)),

@@ -15,8 +15,11 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.sse import sse_client
 
-from bedstone.app import build_toolset
+from bedstone.app import build_toolset, open_articles, open_orgs
+from bedstone.errors import UnknownResource
+from bedstone.library.articles.mirror import SyncReport
 from bedstone.salesforce.client import client as salesforce_client
+from bedstone.salesforce.client.orgs import Org
 from bedstone.settings import Settings
 from bedstone.toolkit import Reply, Toolset
 from contracts.requirements import proves
@@ -349,6 +352,73 @@ async def test_a_sync_takes_what_changed_and_drops_what_is_gone(
             assert refused(told(reply))[0] == "NOT_FOUND"
     finally:
         demo.http.patch(address, json={"PublishStatus": "Online", "Summary": "They are good for three years."})
+
+
+async def test_a_sync_loses_nothing_that_happens_meanwhile(
+    demo: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Articles published while it runs, one that nests beyond reason, and one that came into view without a change."""
+    log_in(demo, tmp_path)
+    made: list[str] = []
+
+    def publish(title: str, answer: str = "") -> str:
+        facts = {"Title": title, "UrlName": title, "PublishStatus": "Online", "Language": "en_US", "Answer__c": answer}
+        record: str = demo.http.post(f"{V}/sobjects/Knowledge__kav", json=facts).json()["id"]
+        made.append(record)
+        return record
+
+    deep = publish("Deep", "<div>" * 400 + "<script>alert(1)</script>walrus" + "</div>" * 400)
+    rows = salesforce_client.SalesforceClient.rows
+    hidden: list[str] = []
+
+    async def watched(self: Any, soql: str, *, all_rows: bool = False) -> AsyncIterator[dict[str, Any]]:
+        if soql.startswith("SELECT Id FROM Knowledge__kav") and not hidden:
+            hidden.append(publish("Late"))
+        async for row in rows(self, soql, all_rows=all_rows):
+            yield row
+
+    monkeypatch.setattr(salesforce_client.SalesforceClient, "rows", watched)
+    try:
+        service = open_articles(Settings.model_validate({"data_dir": tmp_path}))
+        assert await service.sync() == SyncReport(194, 0, 194)
+        assert service.mirror.get(deep).body == "walrus"
+        assert service.mirror.get(hidden[0]).title == "Late"
+        assert (await service.sync()).removed == 0
+        await service.close()
+    finally:
+        for record in made:
+            demo.http.delete(f"{V}/sobjects/Knowledge__kav/{record}")
+
+
+async def test_an_org_of_the_same_name_gets_a_mirror_of_its_own(demo: Running, mirrored: Path, tmp_path: Path) -> None:
+    orgs = open_orgs(Settings.model_validate({"data_dir": tmp_path}))
+    names = {orgs.folder_name(Org("acme", "soap", url)) for url in ("https://a.example", "https://b.example")}
+    assert len(names) == 2
+    assert len(orgs.folder_name(Org("\u00fc/.." * 100, "soap", "https://a.example"))) < 100
+
+
+async def test_an_org_that_is_down_costs_one_wait_not_one_for_each_call(mirrored: Path, demo: Running) -> None:
+    demo.faults("unavailable")
+    async with opened(mirrored) as toolset:
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(30):
+                    tasks.start_soon(toolset.call, "search_articles", {"query": "battery"})
+        reply = await toolset.call("search_articles", {"query": "???"})
+        assert refused(told(reply))[0] == "INVALID_INPUT"
+        honest = told(await toolset.call("search_articles", {"query": "gift voucher"}))
+        assert honest["total_count"] < 60
+
+
+@pytest.mark.parametrize("query", ["\u65e5" * 3999, "x" * 5000])
+async def test_what_is_too_long_is_said_so(data: Path, demo: Running, query: str) -> None:
+    demo.faults("search-off")
+    async with opened(data) as toolset:
+        assert refused(told(await toolset.call("search_articles", {"query": query})))[0] == "INVALID_INPUT"
+        categories = {"query": "x", "data_categories": {"Models": "a" * 70_000}}
+        assert refused(told(await toolset.call("search_articles", categories)))[0] == "INVALID_INPUT"
+        with pytest.raises(UnknownResource):
+            await toolset.read_resource(f"salesforce-knowledge://article/{'a' * 70_000}")
 
 
 @proves("sfk.mirror.quality")

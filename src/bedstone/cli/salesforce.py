@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -105,7 +106,10 @@ def list_orgs(remove: str | None, as_json: bool, **options: Any) -> None:
 
     orgs = _orgs(options)
     if remove:
+        folder = orgs.folder_name(orgs.get(remove))
         orgs.remove(remove)
+        for kind in ("articles", "schemas"):
+            shutil.rmtree(salesforce_folder(configuration(options).settings) / kind / folder, ignore_errors=True)
     rows = [asdict(org) for org in orgs.all()]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
@@ -217,9 +221,7 @@ def sync_knowledge(as_json: bool, **options: Any) -> None:
         try:
             with progress_bar() as bar:
                 line = bar.add_task("Reading articles", total=None)
-                return await service.mirror.sync(
-                    service.live, lambda done, total: bar.update(line, completed=done, total=total)
-                )
+                return await service.sync(lambda done, total: bar.update(line, completed=done, total=total))
         finally:
             await service.close()
 

@@ -90,12 +90,11 @@ class LiveIndex:
             try:
                 self._engine.index.catch_up()
             except ValueError as error:  # of tantivy: files that do not fit each other; all of it can be made again
-                if not self._is_owner:
-                    raise
                 logger.warning("Making the word index again: %s", error, extra={"action": "index_rebuilt"})
                 self._close()
-                shutil.rmtree(self._folder / "words", ignore_errors=True)
-                self._engine = self._open()
+                if self._is_owner:
+                    shutil.rmtree(self._folder / "words", ignore_errors=True)
+                self._engine = self._open(in_memory=not self._is_owner)
                 self._engine.index.catch_up()
             return self._engine
 
@@ -124,14 +123,14 @@ class LiveIndex:
             self._store.set_setting(MODEL, embedder.fingerprint)
             self.forgot_vectors = True
 
-    def _open(self) -> SearchEngine:
+    def _open(self, *, in_memory: bool = False) -> SearchEngine:
         embedder = self.embedder
         if embedder is not None and self._is_owner:
             self.check_model()
         elif embedder is not None and self._store.setting(MODEL) not in (None, embedder.fingerprint):
             logger.warning("The vectors are of another model; search goes by words", extra={"action": "other_model"})
             embedder = None
-        self._words = self._open_words()
+        self._words = WordIndex() if in_memory else self._open_words()
         if embedder is not None:
             from bedstone.search.indexes.vectors import VectorIndex  # noqa: PLC0415 - loads numpy
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from html import unescape
 from pathlib import Path
 
 from lxml import etree, html
@@ -22,7 +23,9 @@ CHARSET = re.compile(rb"<meta[^>]+charset=[\"']?([\w-]+)", re.IGNORECASE)
 DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
 SNIFFED_BYTES = 2048
 DEEPEST = 250
-MOST_SPAN = 100
+MOST_SPAN, MOST_CELLS = 100, 20_000
+TAGS = re.compile(r"<(script|style)\b.*?(?:</\1\s*>|$)|<!--.*?(?:-->|$)|<[^>]*>", re.IGNORECASE | re.DOTALL)
+PAGE_TAGS = re.compile(r"</?(?:html|body|head)\b[^>]*>", re.IGNORECASE)
 LINE_END = "\0"  # no text of a page has it
 
 
@@ -56,12 +59,33 @@ def html_to_markdown(data: bytes, *, contents_only: bool = False) -> tuple[str, 
 
 def html_to_text(markup: str) -> str:
     """A piece of HTML as plain text: lists with dashes, cells between bars, links with their addresses."""
-    try:
-        root = html.fromstring(f"<div>{markup}</div>", parser=html.HTMLParser(huge_tree=False, remove_pis=True))
-    except (etree.ParserError, ValueError):
+    root = _fragment(markup)
+    if root is None:
         return ""
-    writer = _TextWriter(DROPPED, str)
-    return "\n\n".join(block for block in writer.blocks(root, 0) if block.strip())
+    try:
+        return "\n\n".join(block for block in _TextWriter(DROPPED, str).blocks(root, 0) if block.strip())
+    except Unreadable:  # nested beyond reason: its words at least
+        return squeezed(unescape(TAGS.sub(" ", markup)))
+
+
+def fragment_to_markdown(markup: str) -> str:
+    """A piece of HTML as Markdown."""
+    root = _fragment(markup)
+    if root is None:
+        return ""
+    try:
+        return "\n\n".join(block for block in _Writer(DROPPED, str).blocks(root, 0) if block.strip())
+    except Unreadable:
+        return html_to_text(markup)
+
+
+def _fragment(markup: str) -> etree._Element | None:
+    """A piece of HTML that somebody typed or pasted, whole pages included."""
+    inner = PAGE_TAGS.sub("", markup)
+    try:
+        return html.fromstring(f"<div>{inner}</div>", parser=html.HTMLParser(huge_tree=False, remove_pis=True))
+    except (etree.ParserError, ValueError):
+        return None
 
 
 def _decoded(data: bytes) -> str:
@@ -141,7 +165,8 @@ class _Writer:
                     yield from self.blocks(cell, depth)
             return
         grid: dict[tuple[int, int], str] = {}
-        for y, row in enumerate(element.iter("tr")):
+        rows = list(element.iter("tr"))
+        for y, row in enumerate(rows):
             x = 0
             for cell in row:
                 if cell.tag not in ("td", "th"):
@@ -149,10 +174,13 @@ class _Writer:
                 while (y, x) in grid:
                     x += 1
                 text = " ".join(squeezed(block) for block in self.blocks(cell, depth))
-                for down in range(_span(cell, "rowspan")):
-                    for right in range(_span(cell, "colspan")):
+                wide, high = _span(cell, "colspan"), min(_span(cell, "rowspan"), len(rows) - y)
+                if len(grid) + wide * high > MOST_CELLS:
+                    wide = high = 1
+                for down in range(high):
+                    for right in range(wide):
                         grid[y + down, x + right] = text
-                x += _span(cell, "colspan")
+                x += wide
         height, width = (1 + max((place[axis] for place in grid), default=-1) for axis in (0, 1))
         yield self._rows([[grid.get((y, x), "") for x in range(width)] for y in range(height)])
 
@@ -229,9 +257,19 @@ class _TextWriter(_Writer):
         if element.tag in ("code", "kbd", "samp", "tt"):
             return self._plain(element, depth + 1)
         text = super()._inline(element, depth)
-        address = (element.get("href") or "").strip() if element.tag == "a" else ""
-        is_shown = address.lower().startswith(("http://", "https://", "mailto:")) and address not in text
-        return f"{text} ({address})" if is_shown else text
+        address = _address(element)
+        return f"{text} ({address})" if address and address not in text else text
+
+    def _block(self, element: etree._Element, depth: int) -> Iterator[str]:
+        yield from super()._block(element, depth)
+        if element.tag == "a" and (address := _address(element)):
+            yield f"({address})"
+
+
+def _address(element: etree._Element) -> str:
+    """Where a link leads, if it leads anywhere a reader can go."""
+    address = (element.get("href") or "").strip() if element.tag == "a" else ""
+    return "" if address.lower().startswith(("#", "javascript:", "data:", "vbscript:")) else address
 
 
 def _check_depth(depth: int) -> None:

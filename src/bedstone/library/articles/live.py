@@ -6,6 +6,9 @@ import re
 import time
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
+
+from anyio import to_thread
 
 from bedstone.errors import InvalidInput
 from bedstone.library.articles.article import (
@@ -20,6 +23,7 @@ from bedstone.library.articles.types import ArticleType, article_of
 from bedstone.salesforce.client import (
     AuthError,
     LimitExceeded,
+    OrgUnavailable,
     PermissionDenied,
     RecordNotFound,
     SalesforceClient,
@@ -31,11 +35,12 @@ from bedstone.salesforce.soql.quoting import like_string, search_term, soql_stri
 logger = logging.getLogger(__name__)
 
 VERSIONS = "KnowledgeArticleVersion"
-MOST_ROWS, LONGEST_TERM, MOST_WORDS, LONGEST_LIKE = 200, 4_000, 20, 1_000
+MOST_ROWS, LONGEST_TERM, MOST_WORDS, LONGEST_LIKE, LONGEST_WORD = 200, 4_000, 20, 300, 60
 SNIPPET_LENGTH = 120
 DESCRIBED_SECONDS = 3600.0
 ONLINE = "PublishStatus = 'Online'"
-CATEGORY = re.compile(r"[A-Za-z]\w*")
+CATEGORY = re.compile(r"[A-Za-z]\w{0,79}")
+LONGEST_NAME, LONGEST_ADDRESS = 255, 12_000
 ARTICLE_PREFIX = "kA"  # of an article; of one of its versions it is ka
 DISABLED = (
     "Salesforce Knowledge is not enabled in this org, or not for this user. An administrator must enable Knowledge "
@@ -51,14 +56,13 @@ class LiveArticles:
         self._body_fields = body_fields
         self._types: dict[str, tuple[float, ArticleType]] = {}
         self._describing = asyncio.Lock()
+        self._failed: tuple[float, OrgUnavailable] | None = None
 
     # Searching
 
     async def search(self, wanted: Wanted) -> Found:
         """By SOSL: all words, then any of them; by SOQL if SOSL does not work."""
-        term = search_term(wanted.query)
-        if len(term) > LONGEST_TERM:
-            raise InvalidInput(f"query is too long: {LONGEST_TERM:,} characters at most", parameter="query")
+        term = checked_term(wanted)
         versions = await self.type_of(VERSIONS)
         language = _language(wanted.language, versions)
         where = f"{ONLINE} AND Language = {soql_string(language)}"
@@ -85,6 +89,8 @@ class LiveArticles:
         """Whether asking in another way is of no use; what is not there is told in better words."""
         if isinstance(error, AuthError | LimitExceeded | PermissionDenied):
             return True
+        if isinstance(error, OrgUnavailable) and "details" not in error.details:  # there was no answer at all
+            return True
         if _code(error) == "INVALID_TYPE":
             raise await self._explained(error) from None
         return False
@@ -92,9 +98,10 @@ class LiveArticles:
     async def _by_title(self, wanted: Wanted, versions: ArticleType, where: str, categories: str) -> Found:
         select = f"SELECT {versions.selection} FROM {VERSIONS} WHERE {where}"
         more = f"{categories} ORDER BY LastPublishedDate DESC LIMIT {MOST_ROWS}"
-        phrase = " ".join(wanted.query.split())[:LONGEST_LIKE]
+        phrase = " ".join(wanted.query.split())[:LONGEST_LIKE]  # a title is shorter
         rows = await self._query(f"{select} AND Title LIKE {like_string(phrase, before=True)}{more}")
-        words = list(dict.fromkeys(word.casefold() for word in re.findall(r"\w+", wanted.query)))[:MOST_WORDS]
+        words = list(dict.fromkeys(word.casefold()[:LONGEST_WORD] for word in re.findall(r"\w+", wanted.query)))
+        words = words[:MOST_WORDS]
         if not rows and words:
             columns = ("Title", "Summary") if versions.filters_summary else ("Title",)
             terms = [
@@ -130,6 +137,8 @@ class LiveArticles:
     async def by_url_name(self, url_name: str, language: str = DEFAULT_LANGUAGE) -> Article:
         """A published article by its name in addresses."""
         versions = await self.type_of(VERSIONS)
+        if len(url_name) > LONGEST_NAME:
+            raise ArticleNotFound("No published article has so long a name.")
         rows = await self._query(
             f"SELECT {versions.selection} FROM {VERSIONS} WHERE {ONLINE} AND UrlName = {soql_string(url_name)}"
         )
@@ -153,7 +162,8 @@ class LiveArticles:
             statement = f"SELECT Id, Summary, {names} FROM {kind.name} WHERE Id = {soql_string(article.id)}"
             bodies = await self._query(f"{statement} AND {ONLINE}")
             row = bodies[0] if bodies else row
-        return Article(**{**vars(article), "body": kind.body(row)})
+        body = await to_thread.run_sync(kind.body, row)
+        return Article(**{**vars(article), "body": body})
 
     async def _type_by_prefix(self, record: str) -> str:
         objects = await self.client.describe_global()
@@ -180,7 +190,10 @@ class LiveArticles:
 
     async def type_of(self, name: str) -> ArticleType:
         """What the org tells of an object that holds articles."""
+        asked = time.monotonic()
         async with self._describing:
+            if self._failed is not None and self._failed[0] >= asked:  # whoever waited meanwhile hears the same
+                raise self._failed[1]
             known = self._types.get(name)
             if known is not None and time.monotonic() - known[0] < DESCRIBED_SECONDS:
                 return known[1]
@@ -188,6 +201,9 @@ class LiveArticles:
                 described = await self.client.describe(name)
             except RecordNotFound as error:
                 raise await self._explained(error) from None
+            except OrgUnavailable as error:
+                self._failed = (time.monotonic(), error)
+                raise
             assert described is not None
             found = ArticleType.of(described, self._body_fields)
             self._types[name] = (time.monotonic(), found)
@@ -198,6 +214,11 @@ class LiveArticles:
         await self.type_of(VERSIONS)  # Knowledge is there, or it is said why not
         names = [item["name"] for item in await self.client.describe_global() if item.get("queryable", True)]
         return [await self.type_of(name) for name in names if name.endswith("__kav")]
+
+    @property
+    def body_fields(self) -> Sequence[str]:
+        """The operator's choice of bodies."""
+        return self._body_fields
 
     async def _query(self, soql: str) -> list[dict[str, Any]]:
         try:
@@ -214,6 +235,20 @@ class LiveArticles:
         if VERSIONS not in names:
             return KnowledgeDisabled(DISABLED, **error.details)
         return PermissionDenied("The user may not read Knowledge articles in this org.", **error.details)
+
+
+def checked_term(wanted: Wanted) -> str:
+    """The words of a query as SOSL takes them; what no source could answer is refused."""
+    term = search_term(wanted.query)
+    if len(term) > LONGEST_TERM or len(quote(term)) > LONGEST_ADDRESS:
+        message = (
+            f"query is too long: with its words joined it has {len(term):,} characters, {LONGEST_TERM:,} is the most"
+        )
+        raise InvalidInput(message, parameter="query")
+    for name in (*wanted.categories, *wanted.categories.values()):
+        if not CATEGORY.fullmatch(name):
+            raise InvalidInput(f"data_categories: {name[:80]!r} is not a name", parameter="data_categories")
+    return term
 
 
 def _code(error: SalesforceError) -> str:
@@ -235,12 +270,7 @@ def _language(given: str, versions: ArticleType) -> str:
 
 def _categories(wanted: Wanted) -> str:
     """A clause for data categories, those below each included."""
-    parts = []
-    for group, category in wanted.categories.items():
-        for name in (group, category):
-            if not CATEGORY.fullmatch(name):
-                raise InvalidInput(f"data_categories: {name!r} is not a name", parameter="data_categories")
-        parts.append(f"{_custom(group)} BELOW {_custom(category)}")
+    parts = [f"{_custom(group)} BELOW {_custom(category)}" for group, category in wanted.categories.items()]
     return f" WITH DATA CATEGORY {' AND '.join(parts)}" if parts else ""
 
 

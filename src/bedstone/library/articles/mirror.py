@@ -2,22 +2,22 @@
 
 import json
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from anyio import to_thread
 
 from bedstone.documents import Chunk, Document
 from bedstone.errors import BedstoneError, InvalidInput, Unavailable
 from bedstone.ingest.extraction import Page
-from bedstone.ingest.formats.html import html_to_markdown
 from bedstone.ingest.splitting import SplitOptions, split_pages
 from bedstone.library.articles.article import DEFAULT_LANGUAGE, Article, ArticleNotFound, Found, Wanted
-from bedstone.library.articles.live import ARTICLE_PREFIX, ONLINE, LiveArticles
+from bedstone.library.articles.live import ARTICLE_PREFIX, ONLINE, VERSIONS, LiveArticles
 from bedstone.library.articles.types import ArticleType, article_of
 from bedstone.library.live_index import LiveIndex
 from bedstone.salesforce.client import SalesforceError
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Tell = Callable[[int, int], None]
-MIRRORED_AT, CURSOR, CATEGORIES = "mirrored_at", "cursor:", "categories"
+MIRRORED_AT, CURSOR, CATEGORIES, LANGUAGES, ORG = "mirrored_at", "cursor:", "categories", "languages", "org"
+ARTICLE_ID, URL_NAME = "article_id", "url_name"
+NO_CATEGORIES = frozenset({"INVALID_TYPE", "NOT_FOUND"})
+Answer = TypeVar("Answer")
 BATCH = 50
 SPLIT = SplitOptions(size=1_000, overlap=100)
 MOST_CANDIDATES = 200
@@ -66,53 +69,64 @@ class ArticleMirror:
 
     def __init__(self, folder: Path, make_embedder: "Callable[[], Embedder | None]") -> None:
         self._folder = folder
+        self._file = folder / "articles.sqlite"
         self._make_embedder = make_embedder
-        self._store: SqliteStore | None = None
-        self._index: LiveIndex | None = None
+        self._lock = threading.RLock()
+        self._open: tuple[int, SqliteStore, LiveIndex] | None = None  # with the number of the file that is open
+        self._names: tuple[tuple[int, int], list[str]] | None = None
 
     @property
     def mirrored_at(self) -> str | None:
-        """When the mirror was last complete."""
-        if not (self._folder / "articles.sqlite").exists():
+        """Since when the mirror holds what the org had then."""
+        if not self._file.exists():
             return None
         return self._opened()[0].setting(MIRRORED_AT)
 
     def close(self) -> None:
         """Let go of files."""
-        if self._index is not None and self._store is not None:
-            self._index.close()
-            self._store.close()
-        self._index = self._store = None
+        with self._lock:
+            if self._open is not None:
+                _, store, index = self._open
+                index.close()
+                store.close()
+            self._open = None
 
     def _opened(self) -> tuple[SqliteStore, LiveIndex]:
-        if self._store is None or self._index is None:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._store = SqliteStore(self._folder / "articles.sqlite", durable=True)
-            self._index = LiveIndex(self._store, self._folder, self._make_embedder)
-        return self._store, self._index
+        """The store and its index; again, if somebody put others in their place."""
+        with self._lock:
+            if self._open is not None and (not self._file.exists() or self._file.stat().st_ino != self._open[0]):
+                self.close()
+            if self._open is None:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                store = SqliteStore(self._file, durable=True)
+                index = LiveIndex(store, self._folder, self._make_embedder)
+                self._open = (self._file.stat().st_ino, store, index)
+            return self._open[1], self._open[2]
 
     # Reading
 
     def search(self, wanted: Wanted) -> Found:
         """The best articles; a passage of each says why."""
         store, index = self._ready()
+        languages = json.loads(store.setting(LANGUAGES) or "[]")
+        if wanted.language.lower() not in languages:
+            listed = ", ".join(languages)
+            raise InvalidInput(f"language {wanted.language!r} is not one of the mirror: {listed}", parameter="language")
         conditions: list[Filter] = [Is("language", (wanted.language.lower(),))]
-        if wanted.language.lower() not in store.facets().get("language", ()):
-            raise InvalidInput(f"language {wanted.language!r} is not in the mirror", parameter="language")
         if wanted.categories:
             allowed = self._in_categories(store, wanted.categories)
             if not allowed:
                 return Found([], 0, mirrored_at=self.mirrored_at)
             conditions.append(Is("article", allowed))
-        condition = AllOf(tuple(conditions))
-        found = index.opened().search(wanted.query, condition=condition, limit=MOST_CANDIDATES)
+        found = index.opened().search(wanted.query, condition=AllOf(tuple(conditions)), limit=MOST_CANDIDATES)
         floor = index.embedder.floor if index.embedder is not None else 0.0
-        near = [hit for hit in found.hits if "words" in found.signals or (hit.cosine or 0.0) >= floor]
-        chunks = store.chunks([hit.rowid for hit in near])
+        matching = {hit.rowid for hit in found.hits if hit.words is not None or (hit.cosine or 0.0) >= floor}
+        chunks = store.chunks([hit.rowid for hit in found.hits]) if matching else {}
         best: dict[str, Chunk] = {}
-        for hit in near:
+        for hit in found.hits:  # the order is of both signals: what is shown may be below what counts as a match
             if hit.rowid in chunks:
                 best.setdefault(chunks[hit.rowid].document, chunks[hit.rowid].chunk)
+        matches = len({chunks[rowid].document for rowid in matching if rowid in chunks})
         matcher = Matcher(wanted.query)
         articles = []
         for document_id, chunk in list(best.items())[: wanted.limit]:
@@ -120,7 +134,9 @@ class ArticleMirror:
             if document is not None:
                 shown = snippet(chunk.plain, matcher).text
                 articles.append(Article(**{**_kept(document), "snippet": shown, "body": ""}))
-        return Found(articles, len(best), mirrored_at=self.mirrored_at)
+        is_minimum = len(found.hits) >= MOST_CANDIDATES
+        total = max(matches, len(articles))
+        return Found(articles, total, is_minimum=is_minimum, mirrored_at=self.mirrored_at)
 
     def get(self, given: str) -> Article:
         """An article by the id of its version, or by its own."""
@@ -133,19 +149,24 @@ class ArticleMirror:
             if document is None:
                 raise ArticleNotFound(f"No published article has the id {given}.")
             return Article(**_kept(document))
-        return self._preferred("article_id", record, f"No published article has the id {given}.")
+        return self._preferred(ARTICLE_ID, record, f"No published article has the id {given}.")
 
     def by_url_name(self, url_name: str) -> Article:
         """An article by its name in addresses."""
-        return self._preferred("url_name", url_name, f"No published article is called {url_name!r}.")
+        return self._preferred(URL_NAME, url_name.lower(), f"No published article is called {url_name!r}.")
 
     def url_names(self, beginning: str = "") -> list[str]:
         """Names in addresses."""
-        names = (str(_kept(document)["url_name"] or "") for document in self._ready()[0].documents(limit=2**31))
-        return sorted({name for name in names if name.lower().startswith(beginning.lower())} - {""})
+        store, _ = self._ready()
+        version = store.version()
+        if self._names is None or self._names[0] != version:
+            kept = {str(_kept(document)["url_name"] or "") for document in store.documents(limit=2**31)}
+            self._names = (version, sorted(kept - {""}))
+        return [name for name in self._names[1] if name.lower().startswith(beginning.lower())]
 
     def _preferred(self, key: str, value: str, otherwise: str) -> Article:
-        matching = [facts for item in self._ready()[0].documents(limit=2**31) if (facts := _kept(item))[key] == value]
+        documents = self._ready()[0].documents(limit=2**31)
+        matching = [_kept(item) for item in documents if item.metadata[key] == value]
         if not matching:
             raise ArticleNotFound(otherwise)
         return Article(**min(matching, key=lambda facts: facts["language"] != DEFAULT_LANGUAGE))
@@ -159,7 +180,10 @@ class ArticleMirror:
 
     @staticmethod
     def _in_categories(store: SqliteStore, wanted: Mapping[str, str]) -> tuple[str, ...]:
-        kept = json.loads(store.setting(CATEGORIES) or '{"below": {}, "articles": {}}')
+        setting = store.setting(CATEGORIES)
+        if setting is None:
+            raise NoMirror("Data categories are not in the mirror of this org's articles.")
+        kept = json.loads(setting)
         allowed: set[str] | None = None
         for group, category in wanted.items():
             names = kept["below"].get(f"{_bare(group)}.{_bare(category)}", [_bare(category)])
@@ -169,8 +193,10 @@ class ArticleMirror:
 
     # Bringing it up to date
 
-    async def sync(self, live: LiveArticles, tell: Tell = lambda done, total: None) -> SyncReport:
-        """Take over what changed since, and let go of what is no longer published.
+    async def sync(
+        self, live: LiveArticles, tell: Tell = lambda done, total: None, check: Callable[[], None] = lambda: None
+    ) -> SyncReport:
+        """Take over what changed since, and let go of what is no longer published; `check` may end it.
 
         What was taken over is kept at once: a sync that was interrupted goes on where it was.
         """
@@ -181,60 +207,124 @@ class ArticleMirror:
         index = LiveIndex(store, self._folder, self._make_embedder)
         try:
             index.own()
-            return await self._synced(store, index, live, tell)
+            return await _Sync(store, live, tell, check).run(index)
         finally:
             await to_thread.run_sync(index.close)
             ownership.release()
 
-    async def _synced(self, store: SqliteStore, index: LiveIndex, live: LiveArticles, tell: Tell) -> SyncReport:
-        known = store.digests()
-        online: set[str] = set()
-        changed = 0
-        types = await live.types()
-        for kind in types:
-            rows = live.client.rows(f"SELECT Id FROM {kind.name} WHERE {ONLINE}")
-            online |= {row["Id"] async for row in rows}
-        total = len(online)
-        for kind in types:
-            batch: list[dict[str, Any]] = []
-            async for row in live.client.rows(_changes(kind, store.setting(f"{CURSOR}{kind.name}"), known)):
-                batch.append(row)
-                if len(batch) == BATCH:
-                    changed += await to_thread.run_sync(_put, store, kind, batch, known)
-                    tell(changed, total)
-                    batch = []
-            changed += await to_thread.run_sync(_put, store, kind, batch, known)
-            tell(changed, total)
-        gone = [record for record in store.digests() if record not in online]
-        await to_thread.run_sync(store.delete, gone)
-        await self._sync_categories(store, live, types)
-        await to_thread.run_sync(_embed, store, index)
-        await to_thread.run_sync(index.opened)
-        store.set_setting(MIRRORED_AT, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-        return SyncReport(changed, len(gone), store.counts().documents)
 
-    @staticmethod
-    async def _sync_categories(store: SqliteStore, live: LiveArticles, types: Sequence[ArticleType]) -> None:
+class _Sync:
+    """One sync, by the process that holds the mirror."""
+
+    def __init__(self, store: SqliteStore, live: LiveArticles, tell: Tell, check: Callable[[], None]) -> None:
+        self._store = store
+        self._live = live
+        self._tell = tell
+        self._check = check
+        self._changed = 0
+        self._done = 0
+        self._total = 0
+
+    async def run(self, index: LiveIndex) -> SyncReport:
+        started = datetime.now(UTC)
+        await self._check_org()
+        types = await self._live.types()
+        for kind in types:
+            await self._take_changes(kind)
+        online: set[str] = set()
+        for kind in types:  # after the changes: what was published meanwhile is not taken for gone
+            ids = {row["Id"] async for row in self._live.client.rows(f"SELECT Id FROM {kind.name} WHERE {ONLINE}")}
+            await self._take_missing(kind, ids)
+            online |= ids
+            self._check()
+        gone = [record for record in await self._in_thread(self._store.digests) if record not in online]
+        await self._in_thread(self._store.delete, gone)
+        await self._take_categories(types)
+        await self._in_thread(_embed, self._store, index)
+        await self._in_thread(index.opened)
+        versions = await self._live.type_of(VERSIONS)
+        await self._in_thread(self._finish, started, sorted(name.lower() for name in versions.languages))
+        return SyncReport(self._changed, len(gone), self._store.counts().documents)
+
+    async def _check_org(self) -> None:
+        """A mirror of another org is of no use to this one."""
+        rows = [row async for row in self._live.client.rows("SELECT Id FROM Organization LIMIT 1")]
+        org = rows[0]["Id"] if rows else ""
+        if await self._in_thread(self._store.setting, ORG) not in (None, org):
+            await self._in_thread(self._forget)
+        await self._in_thread(self._store.set_setting, ORG, org)
+
+    def _forget(self) -> None:
+        self._store.delete(list(self._store.digests()))
+        for name in (MIRRORED_AT, CATEGORIES, LANGUAGES, *(f"{CURSOR}{name}" for name in self._store.settings(CURSOR))):
+            self._store.delete_setting(name)
+
+    def _finish(self, started: datetime, languages: Sequence[str]) -> None:
+        known = set(languages) | set(self._store.facets().get("language", ()))
+        self._store.set_setting(LANGUAGES, json.dumps(sorted(known)))
+        self._store.set_setting(MIRRORED_AT, started.strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+    async def _take_changes(self, kind: ArticleType) -> None:
+        """The oldest change first, so that a sync can go on where it was."""
+        cursor = f"{CURSOR}{kind.name}:{','.join(item.name for item in kind.bodies)}"  # other bodies, other texts
+        since = await self._in_thread(self._store.setting, cursor)
+        condition = f" AND SystemModstamp >= {since}" if since else ""
+        select = f"{_select(kind)} WHERE {ONLINE}{condition} ORDER BY SystemModstamp, Id"
+        page = await self._live.client.query(select)
+        self._total += page["totalSize"]
+        while True:
+            await self._take(kind, page["records"])
+            if page["records"]:
+                last = _literal(str(page["records"][-1]["SystemModstamp"]))
+                await self._in_thread(self._store.set_setting, cursor, last)
+            if page["done"]:
+                return
+            page = await self._live.client.more(page["nextRecordsUrl"])
+
+    async def _take_missing(self, kind: ArticleType, online: set[str]) -> None:
+        """What is published and was not told as a change: it came into view without one."""
+        known = await self._in_thread(self._store.digests)
+        missing = sorted(online - known.keys())
+        if missing:
+            rows = await self._live.client.rows_by_id(_select(kind), missing)
+            self._total += len(rows)
+            await self._take(kind, rows)
+
+    async def _take(self, kind: ArticleType, rows: Sequence[Mapping[str, Any]]) -> None:
+        for start in range(0, len(rows), BATCH):
+            self._changed += await self._in_thread(_put, self._store, kind, rows[start : start + BATCH])
+            self._done += len(rows[start : start + BATCH])
+            self._tell(self._done, self._total)
+        self._check()
+
+    async def _take_categories(self, types: Sequence[ArticleType]) -> None:
         """Which articles stand in which data categories, and which categories stand below which."""
         articles: dict[str, list[str]] = {}
         try:
             for kind in types:
                 selections = f"{kind.name.removesuffix('__kav')}__DataCategorySelection"
                 columns = "ParentId, DataCategoryGroupName, DataCategoryName"
-                async for row in live.client.rows(f"SELECT {columns} FROM {selections}"):
+                async for row in self._live.client.rows(f"SELECT {columns} FROM {selections}"):
                     key = f"{row['DataCategoryGroupName']}.{row['DataCategoryName']}"
                     articles.setdefault(key, []).append(row["ParentId"])
-            groups = await live.client.get(
+            groups = await self._live.client.get(
                 "support/dataCategoryGroups", sObjectName="KnowledgeArticleVersion", topCategoriesOnly="false"
             )
-        except SalesforceError as error:  # an org without categories has no such objects
-            logger.info("Data categories are not mirrored: %s", error.message, extra={"action": "no_categories"})
+        except SalesforceError as error:
+            if error.details.get("details", {}).get("errorCode") not in NO_CATEGORIES:
+                raise
+            logger.info("This org has no data categories", extra={"action": "no_categories"})
             return
         below: dict[str, list[str]] = {}
         for group in groups.get("categoryGroups", []):
             for category in group.get("topCategories", []):
                 _note_below(group["name"], category, below)
-        store.set_setting(CATEGORIES, json.dumps({"below": below, "articles": articles}))
+        kept = json.dumps({"below": below, "articles": articles})
+        await self._in_thread(self._store.set_setting, CATEGORIES, kept)
+
+    @staticmethod
+    async def _in_thread(work: Callable[..., Answer], *arguments: Any) -> Answer:
+        return await to_thread.run_sync(work, *arguments)
 
 
 def _note_below(group: str, category: Mapping[str, Any], below: dict[str, list[str]]) -> list[str]:
@@ -245,23 +335,17 @@ def _note_below(group: str, category: Mapping[str, Any], below: dict[str, list[s
     return names
 
 
-def _changes(kind: ArticleType, cursor: str | None, known: Mapping[str, str]) -> str:
-    """What to ask for: the oldest change first, so that a sync can go on where it was."""
+def _select(kind: ArticleType) -> str:
     bodies = "".join(f", {item.name}" for item in kind.bodies)
-    since = f" AND SystemModstamp >= {cursor}" if cursor and known else ""
-    return (
-        f"SELECT {kind.selection}, SystemModstamp{bodies} FROM {kind.name} "
-        f"WHERE {ONLINE}{since} ORDER BY SystemModstamp, Id"
-    )
+    return f"SELECT {kind.selection}, SystemModstamp{bodies} FROM {kind.name}"
 
 
-def _put(store: SqliteStore, kind: ArticleType, rows: Sequence[Mapping[str, Any]], known: Mapping[str, str]) -> int:
-    """Keep some articles, and how far the sync has come; how many of them are new or others than before."""
+def _put(store: SqliteStore, kind: ArticleType, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Keep some articles; how many of them are new or others than before."""
+    known = store.digests()
     made = [_document(kind, row) for row in rows]
     fresh = [(document, chunks) for document, chunks in made if known.get(document.id) != document.digest]
     store.put(fresh)
-    if rows:
-        store.set_setting(f"{CURSOR}{kind.name}", _literal(str(rows[-1]["SystemModstamp"])))
     return len(fresh)
 
 
@@ -269,9 +353,10 @@ def _document(kind: ArticleType, row: Mapping[str, Any]) -> tuple[Document, list
     article = Article(**{**vars(article_of(row)), "body": kind.body(row)})
     facts = {key: value for key, value in vars(article).items() if key != "snippet"}
     kept = json.dumps(facts, ensure_ascii=False, sort_keys=True)
-    document = Document(article.id, article.title, sha256(kept.encode()).hexdigest(), {"article": kept})
-    _, text = html_to_markdown(kind.html(row).encode())
-    pages = [Page("\n\n".join(part for part in (f"# {article.title}", article.summary or "", text) if part))]
+    found_by = {ARTICLE_ID: article.article_id, URL_NAME: (article.url_name or "").lower()}
+    document = Document(article.id, article.title, sha256(kept.encode()).hexdigest(), {"article": kept, **found_by})
+    parts = (f"# {article.title}", article.summary or "", kind.markdown(row))
+    pages = [Page("\n\n".join(part for part in parts if part))]
     facets = {"language": (article.language or DEFAULT_LANGUAGE).lower(), "article": article.id}
     return document, split_pages(article.id, pages, SPLIT, facets)
 

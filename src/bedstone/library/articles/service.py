@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
+import anyio
 from anyio import to_thread
 
 from bedstone.library.articles.article import Article, CallsRunningOut, Found, Wanted
-from bedstone.library.articles.live import LiveArticles
-from bedstone.library.articles.mirror import ArticleMirror
+from bedstone.library.articles.live import LiveArticles, checked_term
+from bedstone.library.articles.mirror import ArticleMirror, SyncReport, Tell
 from bedstone.salesforce.client import LimitExceeded, OrgUnavailable, Usage
 
 logger = logging.getLogger(__name__)
@@ -18,6 +19,7 @@ logger = logging.getLogger(__name__)
 Source = Literal["live", "mirror", "live-or-mirror"]
 Answer = TypeVar("Answer")
 Warnings = tuple[Mapping[str, Any], ...]
+PATIENCE_SECONDS, DOWN_SECONDS = 10.0, 30.0  # for an org that does not answer, where there is a mirror
 REMEMBERED_SECONDS = 300.0  # how long the last known count of calls keeps us from asking
 
 
@@ -42,7 +44,7 @@ class ArticleService:
         self._source = source
         self._warn_share = warn_share
         self._call_floor = call_floor
-        self._asked = float("-inf")
+        self._asked = self._down_until = float("-inf")
 
     async def close(self) -> None:
         """Let go of connections and files."""
@@ -57,8 +59,13 @@ class ArticleService:
             self._live = self._make_live()
         return self._live
 
+    async def sync(self, tell: Tell = lambda done, total: None) -> SyncReport:
+        """Bring the mirror up to date, as long as the operator's calls last."""
+        return await self.mirror.sync(self.live, tell, self._check_left)
+
     async def search(self, wanted: Wanted) -> Found:
         """The best articles."""
+        checked_term(wanted)
         found, warnings = await self._ask(lambda live: live.search(wanted), lambda: self.mirror.search(wanted))
         return replace(found, warnings=warnings)
 
@@ -97,15 +104,21 @@ class ArticleService:
     ) -> tuple[Answer, Warnings]:
         if self._source == "mirror":
             return await to_thread.run_sync(mirrored), ()
+        has_mirror = self._source != "live" and await to_thread.run_sync(lambda: self.mirror.mirrored_at) is not None
+        if has_mirror and time.monotonic() < self._down_until:
+            return await to_thread.run_sync(mirrored), ()
         try:
             self._check_floor()
-            answer = await live(self.live)
+            with anyio.fail_after(PATIENCE_SECONDS if has_mirror else None):
+                answer = await live(self.live)
             self._asked = time.monotonic()
             self._check_floor()
-        except (OrgUnavailable, LimitExceeded) as error:
-            if self._source == "live" or await to_thread.run_sync(lambda: self.mirror.mirrored_at) is None:
+        except (OrgUnavailable, LimitExceeded, TimeoutError) as error:
+            if not has_mirror:
                 raise
-            logger.warning("Answering from the mirror: %s", error.message, extra={"action": "mirrored"})
+            if not isinstance(error, CallsRunningOut):
+                self._down_until = time.monotonic() + DOWN_SECONDS
+            logger.warning("Answering from the mirror: %s", error, extra={"action": "mirrored"})
             return await to_thread.run_sync(mirrored), ()
         return answer, self._warnings()
 
@@ -114,9 +127,12 @@ class ArticleService:
         return self._live.client.usage if self._live is not None else None
 
     def _check_floor(self) -> None:
+        if time.monotonic() - self._asked < REMEMBERED_SECONDS:
+            self._check_left()
+
+    def _check_left(self) -> None:
         usage = self._usage
-        is_recent = time.monotonic() - self._asked < REMEMBERED_SECONDS
-        if usage is not None and is_recent and usage.limit - usage.used < self._call_floor:
+        if usage is not None and usage.limit - usage.used < self._call_floor:
             left = max(0, usage.limit - usage.used)
             raise CallsRunningOut(
                 f"{left} of the org's {usage.limit} calls of the day are left; the operator keeps the last "

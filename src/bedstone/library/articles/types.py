@@ -1,14 +1,16 @@
 """What an org tells of its article types: which fields there are, and which of them are the body."""
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import unescape
 from typing import Any
 
-from bedstone.ingest.extraction import Unreadable
-from bedstone.ingest.formats.html import html_to_text
+from bedstone.ingest.formats.html import fragment_to_markdown, html_to_text
 from bedstone.library.articles.article import Article
+
+logger = logging.getLogger(__name__)
 
 BODY_NAMES = re.compile(r"body|answer|content|detail|solution|description|resolution|procedure|steps", re.IGNORECASE)
 LONG_TEXT = 255
@@ -63,15 +65,15 @@ class ArticleType:
             return written[0][1]
         return "\n\n".join(f"{item.label}\n\n{text}" for item, text in written) or str(row.get("Summary") or "")
 
-    def html(self, row: Mapping[str, Any]) -> str:
-        """The same as one page of HTML, for those who cut it by its headings."""
+    def markdown(self, row: Mapping[str, Any]) -> str:
+        """The same as Markdown, for those who cut it by its headings."""
         parts = []
         for item in self.bodies:
-            value = row.get(item.name)
-            if value:
-                rich = str(value) if item.is_rich else "".join(f"<p>{_escaped(part)}</p>" for part in value.split("\n"))
-                parts.append(f"<h2>{_escaped(item.label)}</h2>{rich}" if len(self.bodies) > 1 else rich)
-        return "".join(parts) or f"<p>{_escaped(str(row.get('Summary') or ''))}</p>"
+            value = str(row.get(item.name) or "")
+            text = fragment_to_markdown(value) if item.is_rich else value.strip()
+            if text:
+                parts.append(f"## {item.label}\n\n{text}" if len(self.bodies) > 1 else text)
+        return "\n\n".join(parts)
 
 
 def article_of(row: Mapping[str, Any]) -> Article:
@@ -103,10 +105,12 @@ def plain_snippet(text: str | None) -> str | None:
 
 
 def _bodies(fields: Mapping[str, Mapping[str, Any]], chosen: Sequence[str]) -> list[BodyField]:
-    if chosen:
-        by_name = {name.lower(): item for name, item in fields.items()}
-        wanted = [by_name[name.lower()] for name in chosen if name.lower() in by_name]
-    else:
+    by_name = {name.lower(): item for name, item in fields.items()}
+    wanted = [by_name[name.lower()] for name in chosen if name.lower() in by_name]
+    if chosen and not wanted:
+        message = "None of salesforce.article_body_fields is there; the text comes from the fields that look like it"
+        logger.warning(message, extra={"action": "no_body_fields"})
+    if not wanted:
         long = [item for item in fields.values() if item["type"] == "textarea" and item["name"].endswith("__c")]
         candidates = [item for item in long if item.get("htmlFormatted") or (item.get("length") or 0) > LONG_TEXT]
         wanted = sorted(candidates, key=_place)
@@ -122,13 +126,4 @@ def _place(item: Mapping[str, Any]) -> int:
 def _text(value: Any, is_rich: bool) -> str:
     if not value:
         return ""
-    if not is_rich:
-        return str(value).strip()
-    try:
-        return html_to_text(str(value))
-    except Unreadable:  # nested beyond reason: its words at least
-        return " ".join(unescape(TAG.sub(" ", str(value))).split())
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return html_to_text(str(value)) if is_rich else str(value).strip()

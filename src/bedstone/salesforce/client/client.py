@@ -3,6 +3,7 @@
 import asyncio
 import random
 import re
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -13,7 +14,7 @@ import httpx2
 
 from bedstone.errors import ReadOnly
 from bedstone.salesforce.client.auth import TIMEOUT, Auth, Session
-from bedstone.salesforce.client.errors import BUSY, UNAUTHORIZED, OrgUnavailable, error_of, first_error
+from bedstone.salesforce.client.errors import BUSY, UNAUTHORIZED, OrgUnavailable, SalesforceError, error_of, first_error
 from bedstone.salesforce.soql.quoting import soql_list
 
 CONNECTIONS = 10
@@ -59,6 +60,7 @@ class SalesforceClient:
         )
         self._session: Session | None = None
         self._logging_in = asyncio.Lock()
+        self._failed: tuple[float, SalesforceError] | None = None
         self.usage: Usage | None = None
 
     async def __aenter__(self) -> Self:
@@ -232,9 +234,16 @@ class SalesforceClient:
         """The session; a new one if the last is spent. However many ask, one logs in."""
         if self._session is not None and self._session is not spent:
             return self._session
+        asked = time.monotonic()
         async with self._logging_in:
+            if self._failed is not None and self._failed[0] >= asked:  # whoever waited meanwhile hears the same
+                raise self._failed[1]
             if self._session is None or self._session is spent:
-                self._session = await self._login()
+                try:
+                    self._session = await self._login()
+                except SalesforceError as error:
+                    self._failed = (time.monotonic(), error)
+                    raise
             return self._session
 
     async def _login(self) -> Session:
@@ -254,6 +263,8 @@ class SalesforceClient:
             last = attempt == TRIES or not repeat
             try:
                 answer = await self._http.request(method, address, **request)
+            except httpx2.InvalidURL:
+                raise SalesforceError("The request is too long for an address.") from None
             except httpx2.HTTPError as error:
                 if last:
                     raise OrgUnavailable(f"The org does not answer: {type(error).__name__}.") from None

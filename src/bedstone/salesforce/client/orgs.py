@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from bedstone.errors import InvalidInput, NotFound
+from bedstone.errors import InvalidInput, InvalidSetting, NotFound
 from bedstone.salesforce.client.auth import (
     AccessToken,
     Auth,
@@ -82,6 +84,11 @@ class Orgs:
             self._keep_secret(org.name, secret)
         self._write(self._file, self._read(self._file) | {org.name: asdict(org)})
 
+    def folder_name(self, org: Org) -> str:
+        """A name for a folder of its own: another one for another org or user under the same name."""
+        identity = sha256("\n".join((org.name, org.method, org.url, org.client_id, org.username)).encode()).hexdigest()
+        return f"{re.sub(r'[^A-Za-z0-9-]', '_', org.name)[:40]}-{identity[:12]}"
+
     def remove(self, name: str) -> None:
         """Forget an org and its secret."""
         self.get(name)
@@ -124,7 +131,7 @@ class Orgs:
         except FileNotFoundError:
             return {}
         except ValueError:
-            raise InvalidInput(f"{file} is damaged; mend it or remove it.") from None
+            raise InvalidSetting(f"{file} is damaged; mend it or remove it.") from None
         return data
 
     @staticmethod

@@ -104,8 +104,11 @@ class Conditions:
             raise Refused("INVALID_FIELD", "Address fields can only be filtered using Distance expressions")
         if operator == "LIKE":
             return self._like(left, node.right)
-        if field.type in ID_TYPES and operator in ("<", ">", "<=", ">="):
-            raise Refused("INVALID_QUERY_FILTER_OPERATOR", "invalid operator on id field", position=node.span[0])
+        if field.type in ID_TYPES | {"boolean"} and operator in ("<", ">", "<=", ">="):
+            kind = "boolean" if field.type == "boolean" else "id"
+            raise Refused("INVALID_QUERY_FILTER_OPERATOR", f"invalid operator on {kind} field", position=node.span[0])
+        if isinstance(node.right, Money) and left.is_aggregate:
+            raise malformed("A currency can not be compared with an aggregate", node.right.span[0])
         if isinstance(node.right, DateLiteral):
             if isinstance(node.left, Call) and node.left.name.lower() in DATE_FUNCTIONS:
                 raise malformed(f"{node.left.name} can not be compared with a date literal", node.right.span[0])
@@ -219,6 +222,8 @@ class Conditions:
         where = node.span[0]
         if joint == "OR":
             raise malformed("Semi join sub-selects are not allowed with the 'OR' operator", where)
+        if self._having:
+            raise malformed("Semi join sub-selects are only allowed at the top level WHERE expressions.", where)
         if self._nested:
             raise malformed("Nesting of semi join sub-selects is not supported", where)
         if not top or joint == "NOT":

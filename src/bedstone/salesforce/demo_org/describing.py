@@ -55,7 +55,11 @@ def describe(schema: Schema, item: ObjectType, base: str) -> dict[str, Any]:
         "networkScopeFieldName": None,
         "recordTypeInfos": _record_types(item, base),
         "sobjectDescribeOption": "FULL",
-        "supportedScopes": [{"label": f"{label} {item.plural}", "name": name} for name, label in SCOPES],
+        "supportedScopes": [
+            {"label": f"{label} {item.plural}", "name": name}
+            for name, label in SCOPES
+            if name != "mine" or item.field("OwnerId")
+        ],
         "urls": _urls(item, base) | {
             "compactLayouts": f"{base}/sobjects/{item.name}/describe/compactLayouts",
             "layouts": f"{base}/sobjects/{item.name}/describe/layouts",

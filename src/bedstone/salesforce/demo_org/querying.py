@@ -38,6 +38,7 @@ from bedstone.salesforce.soql.tree import (
 
 BATCH, MOST_GROUPS, MOST_OFFSET, MOST_FIELDS_ROWS = 2_000, 2_000, 2_000, 200
 MOST_SUBQUERIES, DEEPEST_CHILDREN, CURSOR_SECONDS = 20, 5, 2 * 24 * 3600
+MOST_ROLLUP, MOST_CATEGORIES = 3, 3
 AGGREGATE_CALL = re.compile(r"((?:COUNT|SUM|AVG|MIN|MAX|MIN_TEXT|MAX_TEXT)\((?:[^()']|'[^']*'|\([^()]*\))*\))")
 NOT_SORTED = frozenset({"format", "tolabel", "convertcurrency"})
 AGGREGATE = {"type": "AggregateResult"}
@@ -208,21 +209,30 @@ class _Planned:
             raise Refused("NUMBER_OUTSIDE_VALID_RANGE", "Maximum SOQL offset allowed is 2000")
         if any(isinstance(part, Number) and part.value < 0 for part in (query.limit, query.offset)):
             raise malformed("unexpected token: '-'")
-        if self._scope.root.name == "ContentDocumentLink" and not self._has_filter(
-            ("id", "contentdocumentid", "linkedentityid")
-        ):
+        needs_filter = self._scope.root.name == "ContentDocumentLink" and not self._depth
+        if needs_filter and not self._has_filter(("id", "contentdocumentid", "linkedentityid")):
             raise malformed(
                 "Implementation restriction: ContentDocumentLink requires a filter by a single Id on ContentDocumentId "
                 "or LinkedEntityId using the equals operator or multiple Id's using the IN operator."
             )
         for option in query.options:
-            if isinstance(option, DataCategories) and self._scope.root.feature is None:
-                raise malformed("unexpected token: 'DATA'", option.span[0])
+            if isinstance(option, DataCategories):
+                self._check_categories(option)
             if getattr(option, "name", "").upper() not in ("", "SECURITY_ENFORCED", "USER_MODE", "SYSTEM_MODE"):
                 raise malformed(f"unexpected token: '{getattr(option, 'name', '')}'", option.span[0])
 
+    def _check_categories(self, option: DataCategories) -> None:
+        if self._scope.root.feature is None:
+            raise malformed("unexpected token: 'DATA'", option.span[0])
+        groups = [selection.group.lower() for selection in option.selections]
+        if len(groups) > MOST_CATEGORIES or len(set(groups)) < len(groups):
+            raise malformed("A category group can be named once, and three groups at most", option.span[0])
+        if not self._has_filter(("publishstatus", "id")):
+            raise malformed("A filter on PublishStatus is needed with data categories", option.span[0])
+
     def _has_filter(self, names: tuple[str, ...]) -> bool:
-        terms = getattr(self._query.where, "terms", None) or (self._query.where,)
+        where = self._query.where
+        terms = where.terms if isinstance(where, And) else (where,)
         return any(
             isinstance(term, Comparison | Membership)
             and isinstance(term.left, Path)
@@ -402,7 +412,7 @@ class _Planned:
     def _where(self, scope: Scope | None = None) -> tuple[str, tuple[Any, ...]]:
         sql, params = ("1", ())
         if self._query.where is not None:
-            sql, params = Conditions(scope or self._scope).compile(self._query.where)
+            sql, params = Conditions(scope or self._scope, nested=self._depth > 0).compile(self._query.where)
         for more, values in self._narrowings():
             sql, params = f"{sql} AND {more}", (*params, *values)
         return (sql if self.all_rows else f'{self._alias}."IsDeleted" = 0 AND {sql}'), params
@@ -531,6 +541,8 @@ class _Planned:
         return {"totalSize": len(records), "done": True, "records": records}
 
     def _count(self) -> Record:
+        if self._query.group_by is not None:
+            raise malformed("COUNT() can not be grouped", self._query.group_by.span[0])
         if self._query.order_by:
             raise malformed("Ordered field must be grouped or aggregated: " + write(self._query.order_by[0].expression))
         where, params = self._where()
@@ -540,7 +552,10 @@ class _Planned:
 
     def _group_keys(self) -> dict[str, Resolved]:
         keys: dict[str, Resolved] = {}
-        for expression in self._query.group_by.expressions if self._query.group_by else ():
+        group = self._query.group_by
+        if group is not None and group.kind and len(group.expressions) > MOST_ROLLUP:
+            raise malformed(f"GROUP BY {group.kind} takes at most three fields", group.span[0])
+        for expression in group.expressions if group else ():
             found = self._scope.expression(expression)
             if found.is_aggregate:
                 raise malformed(f"Grouped field should not be aggregated: {write(expression)}", expression.span[0])

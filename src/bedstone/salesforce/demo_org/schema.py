@@ -229,4 +229,5 @@ def _with_parts(item: FieldType, known: set[str]) -> FieldType:
         return item
     prefix = item.name.removesuffix("Address")
     names = ("Street", "City", "State", "PostalCode", "Country", "Latitude", "Longitude", "GeocodeAccuracy")
-    return replace(item, parts=tuple(prefix + name for name in names if prefix + name in known))
+    parts = tuple(prefix + name for name in names if prefix + name in known)
+    return replace(item, parts=parts, groupable=False, sortable=False)

@@ -143,6 +143,8 @@ class Scope:
         if name in DATE_FUNCTIONS:
             return self._date_function(name, call)
         inner = self.expression(call.arguments[0])
+        if inner.field.parts:
+            raise malformed(f"{call.name} can not be used on {inner.field.name}", call.span[0])
         match name:
             case "tolabel" | "convertcurrency":
                 return inner

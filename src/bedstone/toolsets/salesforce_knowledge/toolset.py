@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
@@ -70,8 +70,7 @@ class SalesforceKnowledgeToolset(Toolset):
         finally:
             if syncing is not None:
                 syncing.cancel()
-                with suppress(asyncio.CancelledError):
-                    await syncing
+                await asyncio.wait([syncing])
             if self._made is not None:
                 await self._made.close()
                 self._made = None
@@ -136,12 +135,15 @@ class SalesforceKnowledgeToolset(Toolset):
 
     def resources(self) -> Sequence[Resource]:
         """Articles that are mirrored; others have addresses too, and are found by search."""
-        service = self._made
-        if service is None or service.mirror.mirrored_at is None:
+        try:
+            mirror = self._service.mirror
+        except BedstoneError:  # no org yet
+            return ()
+        if mirror.mirrored_at is None:
             return ()
         return [
             Resource(f"{ADDRESS}{quote(name)}", name, f"Knowledge article {name}", "text/plain")
-            for name in service.mirror.url_names()
+            for name in mirror.url_names()
         ]
 
     def resource_templates(self) -> Sequence[ResourceTemplate]:
@@ -180,7 +182,7 @@ class SalesforceKnowledgeToolset(Toolset):
         while True:
             await asyncio.sleep(1)  # an org that starts with us listens by then
             try:
-                report = await self._service.mirror.sync(self._service.live)
+                report = await self._service.sync()
                 logger.info(
                     "Articles mirrored: %d changed, %d removed, %d in all",
                     report.changed,
@@ -190,6 +192,8 @@ class SalesforceKnowledgeToolset(Toolset):
                 )
             except BedstoneError as error:
                 logger.warning("Articles could not be mirrored: %s", error.message, extra={"action": "not_mirrored"})
+            except Exception:  # the next time may be better
+                logger.exception("Articles could not be mirrored", extra={"action": "not_mirrored"})
             await asyncio.sleep(self._sync_minutes * 60)
 
 

@@ -1,0 +1,252 @@
+"""Objects, fields and relationships; never changed once they are loaded."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+RelationshipType = Literal["LOOKUP", "MASTER_DETAIL", "HIERARCHICAL"]
+
+TEXT_TYPES = frozenset(
+    {"string", "picklist", "multipicklist", "combobox", "email", "phone", "url", "textarea", "encryptedstring"}
+)
+NUMBER_TYPES = frozenset({"int", "double", "currency", "percent", "long"})
+ID_TYPES = frozenset({"id", "reference"})
+AUDIT_FIELDS = frozenset({"createdbyid", "lastmodifiedbyid"})
+# What a polymorphic path can reach, whatever it points to.
+NAME_OBJECT = "Name"
+NAME_FIELDS = {
+    "id": "id",
+    "name": "string",
+    "type": "picklist",
+    "firstname": "string",
+    "lastname": "string",
+    "email": "email",
+    "phone": "phone",
+    "title": "string",
+    "username": "string",
+    "isactive": "boolean",
+    "profileid": "reference",
+    "userroleid": "reference",
+    "alias": "string",
+}
+NAME_SPELLINGS = {
+    name.lower(): name
+    for name in (
+        *("Id", "Name", "Type", "FirstName", "LastName", "Email", "Phone", "Title"),
+        *("Username", "IsActive", "ProfileId", "UserRoleId", "Alias"),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A value of a picklist. `valid_for` are places among the values of the controlling field, if there is one."""
+
+    value: str
+    label: str
+    is_active: bool = True
+    valid_for: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field, with what queries and records need to know of it."""
+
+    name: str
+    label: str
+    type: str
+    length: int = 0
+    precision: int = 0
+    scale: int = 0
+    nillable: bool = True
+    unique: bool = False
+    filterable: bool = True
+    sortable: bool = True
+    groupable: bool = True
+    aggregatable: bool = True
+    createable: bool = True
+    is_calculated: bool = False
+    is_auto_number: bool = False
+    is_defaulted: bool = False
+    is_name: bool = False
+    is_polymorphic: bool = False
+    is_restricted: bool = False
+    is_external_id: bool = False
+    is_deprecated: bool = False
+    is_html: bool = False
+    reference_to: tuple[str, ...] = ()
+    relationship: str | None = None
+    relationship_type: RelationshipType = "LOOKUP"
+    controller: str | None = None
+    compound: str | None = None
+    help: str | None = None
+    choices: tuple[Choice, ...] = ()
+
+    @property
+    def is_custom(self) -> bool:
+        return self.name.endswith(("__c", "__pc"))
+
+    @property
+    def values(self) -> list[str]:
+        """The active values of a picklist."""
+        return [choice.value for choice in self.choices if choice.is_active]
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """Records of another object that point here, and what a subquery calls them."""
+
+    object: str
+    field: str
+    relationship: str | None
+
+
+@dataclass(frozen=True)
+class ObjectSchema:
+    """One object."""
+
+    name: str
+    label: str
+    plural: str
+    fields: tuple[Field, ...]
+    children: tuple[Child, ...] = ()
+    prefix: str | None = None
+    queryable: bool = True
+    searchable: bool = True
+    createable: bool = True
+    record_types: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Field]:
+        return {item.name.lower(): item for item in self.fields}
+
+    @cached_property
+    def by_relationship(self) -> Mapping[str, Field]:
+        return {item.relationship.lower(): item for item in self.fields if item.relationship}
+
+    @cached_property
+    def by_child(self) -> Mapping[str, Child]:
+        return {item.relationship.lower(): item for item in self.children if item.relationship}
+
+    @cached_property
+    def name_field(self) -> Field | None:
+        return next((item for item in self.fields if item.is_name), None)
+
+    @property
+    def is_custom(self) -> bool:
+        return self.name.endswith(("__c", "__x", "__mdt", "__e", "__b", "__kav"))
+
+    def field(self, name: str) -> Field | None:
+        """A field by its name, whatever the case."""
+        return self.by_name.get(name.lower())
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A field that points from one object to another; `child_relationship` is what the other one calls the way back."""
+
+    child: str
+    field: Field
+    parent: str
+    child_relationship: str | None
+
+
+@dataclass(frozen=True)
+class SchemaGraph:
+    """Every object of an org. `problems` are objects that could not be read, with the reason."""
+
+    objects: Mapping[str, ObjectSchema] = field(default_factory=dict)  # by name in lower case
+    problems: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, objects: Iterable[ObjectSchema], problems: Mapping[str, str] | None = None) -> "SchemaGraph":
+        """From the objects, in the order of their names."""
+        ordered = sorted(objects, key=lambda item: item.name.lower())
+        return cls({item.name.lower(): item for item in ordered}, dict(problems or {}))
+
+    def get(self, name: str) -> ObjectSchema | None:
+        """An object by its name, whatever the case."""
+        return self.objects.get(name.lower())
+
+    @property
+    def field_count(self) -> int:
+        return sum(len(item.fields) for item in self.objects.values())
+
+    @cached_property
+    def by_prefix(self) -> Mapping[str, ObjectSchema]:
+        return {item.prefix: item for item in reversed(self.objects.values()) if item.prefix}  # type: ignore[call-overload]
+
+    @cached_property
+    def _edges(self) -> tuple[Mapping[str, list[Edge]], Mapping[str, list[Edge]]]:
+        """Edges up and down, by object in lower case."""
+        up: dict[str, list[Edge]] = {}
+        down: dict[str, list[Edge]] = {}
+        for child in self.objects.values():
+            for item in child.fields:
+                for target in item.reference_to:
+                    parent = self.get(target)
+                    if parent is None:
+                        continue
+                    back = self._child_names.get((parent.name, child.name, item.name))
+                    edge = Edge(child.name, item, parent.name, back)
+                    up.setdefault(child.name.lower(), []).append(edge)
+                    down.setdefault(parent.name.lower(), []).append(edge)
+        return up, down
+
+    @cached_property
+    def _child_names(self) -> Mapping[tuple[str, str, str], str]:
+        return {
+            (parent.name, child.object, child.field): child.relationship
+            for parent in self.objects.values()
+            for child in parent.children
+            if child.relationship
+        }
+
+    def parents(self, name: str) -> list[Edge]:
+        """What an object points to."""
+        return self._edges[0].get(name.lower(), [])
+
+    def children(self, name: str) -> list[Edge]:
+        """What points to an object."""
+        return self._edges[1].get(name.lower(), [])
+
+    def neighbours(self, name: str, *, audit: bool) -> frozenset[str]:
+        """The objects one step away, by whichever field; without or with those that tell who changed a record."""
+        return self._neighbours[audit].get(name, frozenset())
+
+    @cached_property
+    def _neighbours(self) -> tuple[Mapping[str, frozenset[str]], Mapping[str, frozenset[str]]]:
+        made: tuple[dict[str, set[str]], dict[str, set[str]]] = ({}, {})
+        for edges in self._edges[0].values():
+            for edge in edges:
+                for audit in (False, True):
+                    if audit or edge.field.name.lower() not in AUDIT_FIELDS:
+                        made[audit].setdefault(edge.child, set()).add(edge.parent)
+                        made[audit].setdefault(edge.parent, set()).add(edge.child)
+        without, with_audit = ({name: frozenset(near) for name, near in part.items()} for part in made)
+        return without, with_audit
+
+    def child_object(self, parent: ObjectSchema, relationship: str) -> tuple[Child, ObjectSchema] | None:
+        """What a subquery's name stands for."""
+        child = parent.by_child.get(relationship.lower())
+        found = self.get(child.object) if child is not None else None
+        return (child, found) if child is not None and found is not None else None
+
+
+def name_field(name: str) -> Field | None:
+    """A field of `Name`, which stands for whatever a polymorphic field points to."""
+    spelt = NAME_SPELLINGS.get(name.lower())
+    return Field(spelt, spelt, NAME_FIELDS[name.lower()]) if spelt else None
+
+
+def relationship_type(described: Mapping[str, Any], owner: str) -> RelationshipType:
+    """By the field alone: what the parent says of cascading deletes is true of plain lookups too."""
+    if described.get("relationshipOrder") is not None:
+        return "MASTER_DETAIL"
+    if described.get("cascadeDelete") and not described.get("nillable", True):
+        return "MASTER_DETAIL"
+    if owner == "User" and described.get("referenceTo") == ["User"] and described.get("custom"):
+        return "HIERARCHICAL"
+    return "LOOKUP"

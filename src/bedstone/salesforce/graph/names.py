@@ -1,0 +1,105 @@
+"""Names that were probably meant: other case, a missing __c, a label, a plural, a slip of the pen."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+CERTAIN = 0.8  # similarity from which a name is corrected without asking
+MOST_SUGGESTIONS = 3
+WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+SUFFIXES = ("__c", "__r", "__pc", "__x", "__mdt", "__e", "__b", "__kav")
+
+
+@dataclass(frozen=True)
+class Suggestions:
+    """Names, the nearest first; `certain` is the one that was meant, if there is no doubt."""
+
+    names: tuple[str, ...] = ()
+    certain: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.names)
+
+
+def suggest(written: str, candidates: Mapping[str, str]) -> Suggestions:
+    """The nearest of some names; `candidates` are names with their labels."""
+    scored: dict[str, float] = {}
+    for name, label in candidates.items():
+        score = likeness(written, name, label)
+        if score:
+            scored[name] = score
+    ordered = sorted(scored, key=lambda name: (-scored[name], len(name), name))[:MOST_SUGGESTIONS]
+    if not ordered:
+        return Suggestions()
+    best = ordered[0]
+    is_unique = len(ordered) == 1 or scored[ordered[1]] < scored[best]
+    return Suggestions(tuple(ordered), best if is_unique and scored[best] >= CERTAIN else None)
+
+
+def likeness(written: str, name: str, label: str = "") -> float:  # noqa: PLR0911 - one for each way to be alike
+    """How likely a name was meant: 0 not at all, 1 for sure."""
+    given, wanted = written.lower(), name.lower()
+    if given == wanted:
+        return 1.0
+    bare, plain = _bare(given), _bare(wanted)
+    if bare == plain:
+        return 0.98
+    if label and squeezed(given) == squeezed(label):
+        return 0.95
+    if _singular(bare) == _singular(plain):
+        return 0.93
+    if f"{bare}id" == plain or bare == f"{plain}id":
+        return 0.9
+    most = 1 if len(bare) <= 4 else 2 if len(bare) <= 8 else 3  # noqa: PLR2004 - letters of the written name
+    if abs(len(bare) - len(plain)) > most:
+        return 0.0
+    away = distance(bare, plain, most)
+    return 0.0 if away > most else 1 - away / max(len(bare), len(plain))
+
+
+def distance(left: str, right: str, most: int) -> int:
+    """Letters to change, add, drop or swap; anything above `most` is just more."""
+    if left == right:
+        return 0
+    before: list[int] = []
+    last = list(range(len(right) + 1))
+    for row, sign in enumerate(left, start=1):
+        current = [row]
+        for column, other in enumerate(right, start=1):
+            cost = min(last[column] + 1, current[column - 1] + 1, last[column - 1] + (sign != other))
+            is_swap = row > 1 and column > 1 and sign == right[column - 2] and left[row - 2] == other
+            current.append(min(cost, before[column - 2] + 1) if is_swap else cost)
+        if min(current) > most:
+            return most + 1
+        before, last = last, current
+    return last[-1]
+
+
+def words_of(name: str) -> list[str]:
+    """The words a name is made of: AnnualRevenue__c to annual, revenue."""
+    bare = re.sub(r"(__c|__r|__pc|__x|__mdt|__e|__b|__kav)$", "", name)
+    return [word.lower() for word in WORDS.findall(bare.replace("_", " "))]
+
+
+def squeezed(text: str) -> str:
+    """Letters and digits alone."""
+    return re.sub(r"[^a-z0-9]", "", text.lower())
+
+
+def listed(names: Iterable[str], most: int = 12) -> str:
+    """Names for a sentence."""
+    shown = list(names)
+    return ", ".join(shown[:most]) + (f" and {len(shown) - most} more" if len(shown) > most else "")
+
+
+def _bare(name: str) -> str:
+    for suffix in SUFFIXES:
+        if name.endswith(suffix):
+            return name[: -len(suffix)].replace("_", "")
+    return name.replace("_", "")
+
+
+def _singular(name: str) -> str:
+    if name.endswith("ies"):
+        return name[:-3] + "y"
+    return name.removesuffix("s")
