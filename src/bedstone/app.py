@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # commands that do not serve never import the SDK
     from bedstone.library.articles.service import ArticleService
     from bedstone.library.docs.keeper import DocsKeeper
     from bedstone.library.knowledge.base import KnowledgeBase
+    from bedstone.library.schema.service import GraphService
     from bedstone.salesforce.client import SalesforceClient
     from bedstone.salesforce.client.orgs import Org, Orgs
     from bedstone.search.embedder import Embedder
@@ -104,6 +105,15 @@ def build_toolset(label: str, settings: Settings) -> Toolset:
         case "salesforce_knowledge":
             minutes = settings.salesforce.sync_minutes
             toolset = factory(lambda: open_articles(settings), sync_minutes=minutes, read_only=settings.read_only)
+        case "salesforce_graph":
+            options = settings.salesforce
+            toolset = factory(
+                lambda: open_graphs(settings),
+                sync_minutes=options.sync_minutes,
+                more_tools=options.more_tools,
+                categories=options.categories,
+                read_only=settings.read_only,
+            )
         case _:
             toolset = factory(read_only=settings.read_only)
     assert isinstance(toolset, Toolset)
@@ -117,6 +127,7 @@ def _switches(settings: Settings) -> dict[str, bool]:
         "docs": bool(settings.docs.dir or _docs_indexes(settings)),
         "kb": settings.kb.file_path is not None,
         "salesforce_knowledge": _has_org(settings),
+        "salesforce_graph": _has_org(settings) or any((salesforce_folder(settings) / "schemas").glob("import-*")),
     }
 
 
@@ -168,6 +179,21 @@ def open_articles(settings: Settings, org_name: str | None = None) -> "ArticleSe
         source=options.article_source,
         warn_share=options.warn_share,
         call_floor=options.call_floor,
+    )
+
+
+def open_graphs(settings: Settings) -> "GraphService":
+    """The schemas of every org; whoever opens it closes it."""
+    from bedstone.library.schema.service import GraphService
+
+    orgs = open_orgs(settings)
+    return GraphService(
+        salesforce_folder(settings) / "schemas",
+        orgs,
+        lambda org: open_client(orgs, org),
+        lambda: build_embedder(settings),
+        default_org(settings),
+        settings.salesforce.sync_names,
     )
 
 

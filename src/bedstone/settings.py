@@ -142,6 +142,11 @@ class SalesforceSettings(Section):
         0.8, ge=0, le=1, description="Share of the day's calls from which answers carry a warning"
     )
     call_floor: int = Field(0, ge=0, description="Calls of the day that are kept back: fewer left is an error")
+    more_tools: Names = Field(
+        [], description="Further tools of salesforce_graph to list, by name; `all` lists every one"
+    )
+    categories: dict[str, str] = Field({}, description="Categories of objects that the rules get wrong, by object name")
+    sync_names: bool = Field(True, description="Take names of companies with a schema, to tell them from fields")
     sync_minutes: int = Field(0, ge=0, description="Minutes between syncs by the server; 0 leaves them to the command")
 
 

@@ -111,6 +111,28 @@ REQUIREMENTS = {
     "sfk.mirror.sync": "A sync reads what changed, and removes what is no longer published",
     "sfk.mirror.quality": "The mirror finds what people ask for in other words",
     "sfk.load": "Many clients share one pool and one login",
+    # salesforce_graph
+    "sfg.tools": "Fifteen tools in the printed order",
+    "sfg.list": "list-objects: compact rows, a bare array",
+    "sfg.get": "get-object: object, fields, relationships; names in any case",
+    "sfg.find": "find-object: found or not, neighbours, suggestions",
+    "sfg.resources": "Objects are resources: list, read, template, completion",
+    "sfg.plain": "The four plain endpoints answer exactly as printed",
+    "sfg.soql.generate": "generate-soql: a query that validates, or which field is wrong",
+    "sfg.soql.validate": "validate-soql: valid, messages, a corrected query; values taken for fields are seen",
+    "sfg.soql.execute": "execute-soql: totalSize, done, records; pages; nothing is changed",
+    "sfg.paths": "explore-relationships and find-related-objects, both directions, with the names SOQL needs",
+    "sfg.samples": "generate-sample-data: records that an org takes",
+    "sfg.search": "semantic-search: objects and fields with scores and reasons",
+    "sfg.category": "get-schema-category: category, confidence, source",
+    "sfg.grounding": "ground-entity, resolve-entity, get-filter-recommendation, mediate-query-intent",
+    "sfg.grounding.quality": "Grounding is right at least nine times of ten, and seldom wrong",
+    "sfg.questions": "Questions become valid queries on the right object",
+    "sfg.errors": "Errors are {error: {code, message, details}}; unknown orgs list the known ones",
+    "sfg.sync": "A sync that dies leaves what was, and goes on later",
+    "sfg.import": "A folder of describes gives a graph without an org",
+    "sfg.more": "Further tools can be switched on",
+    "sfg.serve": "Served alone at /salesforce-graph/mcp",
 }
 
 

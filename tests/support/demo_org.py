@@ -27,6 +27,11 @@ class Running:
     def query(self, statement: str, **more: Any) -> Any:
         return self.http.get(f"{V}/query", params={"q": statement}, **more).json()
 
+    def calls(self) -> int:
+        """How many calls of the day were made."""
+        used = self.http.get(f"{V}/limits").headers["sforce-limit-info"]
+        return int(used.partition("=")[2].partition("/")[0])
+
     def faults(self, *names: str) -> Any:
         return self.http.put("/_demo/faults", json={"faults": list(names)}).json()
 

@@ -17,7 +17,7 @@ import click
 from bedstone.app import DEMO_ORG, default_org, open_client, open_orgs, salesforce_folder
 from bedstone.cli.options import configuration, settings_options
 from bedstone.cli.progress import progress_bar
-from bedstone.errors import MissingExtra
+from bedstone.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
     from socket import socket
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import uvicorn
 
     from bedstone.library.articles.mirror import SyncReport
+    from bedstone.library.schema.sync import SyncReport as SchemaReport
     from bedstone.salesforce.client import SalesforceClient
     from bedstone.salesforce.client.orgs import Org, Orgs
     from bedstone.salesforce.demo_org.server import DemoServer
@@ -230,6 +231,52 @@ def sync_knowledge(as_json: bool, **options: Any) -> None:
         click.echo(json.dumps(vars(report)))
     else:
         click.echo(f"{report.total} articles: {report.changed} new or changed, {report.removed} removed.")
+
+
+@salesforce.command("sync-schema")
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of describes saved as JSON, instead of an org.",
+)
+@click.option("--name", default="imported", show_default=True, help="Name of a schema that comes from a folder.")
+@click.option("--derived", is_flag=True, help="Shares, feeds, histories and change events too.")
+@AS_JSON
+@settings_options(ORG_FLAGS)
+def sync_schema(source: Path | None, name: str, derived: bool, as_json: bool, **options: Any) -> None:
+    """Take over the org's schema: objects, fields, relationships, picklists. Again: only what changed."""
+    from bedstone.app import open_graphs
+
+    service = open_graphs(configuration(options).settings)
+
+    async def sync() -> "SchemaReport":
+        try:
+            with progress_bar() as bar:
+                line = bar.add_task("Reading objects", total=None)
+
+                def tell(done: int, total: int) -> None:
+                    bar.update(line, completed=done, total=total)
+
+                if source is not None:
+                    if not re.fullmatch(r"[\w.-]{1,60}", name):
+                        raise InvalidInput("--name takes letters, digits, dots and hyphens.")
+                    report = service.import_folder(name, source, tell)
+                else:
+                    report = await service.sync(None, tell, derived=derived)
+                bar.update(line, description="Learning what names mean")
+                service.make_vectors(name if source is not None else None, tell)
+                return report
+        finally:
+            await service.close()
+
+    report = anyio.run(sync)
+    if as_json:
+        click.echo(json.dumps(vars(report)))
+        return
+    click.echo(f"{report.objects} objects: {report.changed} new or changed, {report.removed} removed.")
+    if report.failed:
+        click.echo(f"{report.failed} could not be read; the log says why.", err=True)
 
 
 @salesforce.command

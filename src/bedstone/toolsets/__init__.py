@@ -7,6 +7,7 @@ BUILTIN_TOOLSETS = {
     "docs": "bedstone.toolsets.docs.toolset:DocsToolset",
     "kb": "bedstone.toolsets.kb.toolset:KbToolset",
     "salesforce_knowledge": "bedstone.toolsets.salesforce_knowledge.toolset:SalesforceKnowledgeToolset",
+    "salesforce_graph": "bedstone.toolsets.salesforce_graph.toolset:SalesforceGraphToolset",
 }
 
 # Can be asked for by name, and are never offered.

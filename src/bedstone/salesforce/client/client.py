@@ -77,10 +77,12 @@ class SalesforceClient:
 
     # Reading
 
-    async def query(self, soql: str, *, all_rows: bool = False) -> dict[str, Any]:
-        """The first page of a query."""
+    async def query(self, soql: str, *, all_rows: bool = False, batch: int | None = None) -> dict[str, Any]:
+        """The first page of a query; `batch` is how many records a page should have, 200 at least."""
         base = await self.base()
-        return await self._json("GET", f"{base}/{'queryAll' if all_rows else 'query'}", params={"q": soql})
+        headers = {"Sforce-Query-Options": f"batchSize={batch}"} if batch else {}
+        path = f"{base}/{'queryAll' if all_rows else 'query'}"
+        return await self._json("GET", path, params={"q": soql}, headers=headers)
 
     async def more(self, next_records_url: str) -> dict[str, Any]:
         """A further page."""

@@ -453,7 +453,7 @@ class _Check:
     # WHERE
 
     def _condition(self, condition: Condition, scope: Scope, clause: str, *, nested: bool) -> None:
-        for term, joint in _terms(condition):
+        for term, joint in terms_of(condition):
             match term:
                 case Membership(values=SemiJoin() as inner):
                     self._semi_join(term, inner, scope, joint, nested=nested)
@@ -712,7 +712,7 @@ class _Check:
             self._error("NOT_GROUPED", message, "SELECT", call.span)
 
     def _having(self, condition: Condition, scope: Scope, group: _Group) -> None:
-        for term, _ in _terms(condition):
+        for term, _ in terms_of(condition):
             left = term.left
             if isinstance(term, Membership) and isinstance(term.values, SemiJoin):
                 message = "A subquery with IN cannot stand in HAVING."
@@ -817,7 +817,7 @@ class _Check:
                 ("GROUP BY", query.group_by),
                 ("LIMIT", query.limit),
                 ("OFFSET", query.offset),
-                ("OR", query.where is not None and any(joint == "OR" for _, joint in _terms(query.where))),
+                ("OR", query.where is not None and any(joint == "OR" for _, joint in terms_of(query.where))),
             )
             if part
         ]
@@ -844,17 +844,17 @@ class _Check:
         self._findings.error(code, message, clause, span, corrected)
 
 
-def _terms(condition: Condition, joint: str = "") -> Iterator[tuple[Comparison | Membership | Choice, str]]:
+def terms_of(condition: Condition, joint: str = "") -> Iterator[tuple[Comparison | Membership | Choice, str]]:
     """Every comparison, and whether it stands under OR or NOT."""
     match condition:
         case And(terms):
             for term in terms:
-                yield from _terms(term, joint)
+                yield from terms_of(term, joint)
         case Or(terms):
             for term in terms:
-                yield from _terms(term, "OR")
+                yield from terms_of(term, "OR")
         case Not(term):
-            yield from _terms(term, joint or "NOT")
+            yield from terms_of(term, joint or "NOT")
         case _:
             yield condition, joint
 
@@ -899,7 +899,7 @@ def _filters_on(condition: Condition | None, names: tuple[str, ...]) -> bool:
     wanted = {name.lower() for name in names}
     return any(
         isinstance(term.left, Path) and (term.left.name.lower() in wanted or term.left.parts[-1].lower() in wanted)
-        for term, joint in _terms(condition)
+        for term, joint in terms_of(condition)
         if not joint
     )
 
@@ -908,7 +908,7 @@ def _names_few_ids(condition: Condition | None) -> bool:
     """Whether a condition leaves at most 200 records, by their ids."""
     if condition is None:
         return False
-    for term, joint in _terms(condition):
+    for term, joint in terms_of(condition):
         if joint or not (isinstance(term.left, Path) and term.left.name.lower() == "id"):
             continue
         if isinstance(term, Comparison) and term.operator == "=":

@@ -1,0 +1,754 @@
+"""Questions in plain English to a frame: which object, which fields, filters, groups; by rules, and with reasons."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from bedstone.library.schema.columns import default_columns, short_columns, written
+from bedstone.library.schema.grounding import Grounder, amount, date_literal
+from bedstone.library.schema.search import SchemaSearch
+from bedstone.library.schema.words import FIELD_WORDS, STOP, plain_words, singular
+from bedstone.salesforce.graph.model import Field, ObjectSchema, SchemaGraph
+from bedstone.salesforce.graph.names import squeezed, words_of
+from bedstone.salesforce.soql.quoting import soql_string
+
+QUOTED = re.compile(r"['\"\u2018\u2019\u201c\u201d]([^'\"\u2018\u2019\u201c\u201d]+)['\"\u2018\u2019\u201c\u201d]")
+TOKEN = re.compile(r"\x00\d+\x00|[A-Za-z][\w-]*(?:\.[A-Za-z]\w*)*|\d[\d,]*(?:\.\d+)?%?|[<>]=?|!=|=|[(),$€£]")
+AGGREGATES = {
+    "total": "SUM", "sum": "SUM", "average": "AVG", "avg": "AVG", "mean": "AVG", "max": "MAX", "maximum": "MAX",
+    "highest": "MAX", "largest": "MAX", "min": "MIN", "minimum": "MIN", "lowest": "MIN", "smallest": "MIN",
+}  # fmt: skip
+COMPARISONS = (
+    (("greater", "than"), ">"), (("more", "than"), ">"), (("larger", "than"), ">"), (("less", "than"), "<"),
+    (("fewer", "than"), "<"), (("smaller", "than"), "<"), (("at", "least"), ">="), (("at", "most"), "<="),
+    (("not", "in"), "NOT IN"), (("is", "not"), "!="), (("not", "equal", "to"), "!="), (("over",), ">"),
+    (("above",), ">"), (("exceeding",), ">"), (("under",), "<"), (("below",), "<"), (("is",), "="), (("are",), "="),
+    (("equals",), "="), (("=",), "="), (("!=",), "!="), ((">=",), ">="), (("<=",), "<="), ((">",), ">"), (("<",), "<"),
+    (("in",), "IN"), (("like",), "LIKE"), (("contains",), "LIKE"), (("containing",), "LIKE"), (("of",), "="),
+)  # fmt: skip
+DATE_WORDS = {
+    "created": "CreatedDate", "opened": "CreatedDate", "added": "CreatedDate", "new": "CreatedDate",
+    "modified": "LastModifiedDate", "updated": "LastModifiedDate", "changed": "LastModifiedDate",
+    "closing": "CloseDate", "close": "CloseDate", "closed": "CloseDate", "due": "ActivityDate",
+    "starting": "StartDate", "ending": "EndDate", "expiring": "ExpirationDate",
+}  # fmt: skip
+NUMBERS = {"million": 1e6, "thousand": 1e3, "billion": 1e9, "k": 1e3, "m": 1e6}
+LEAST = 0.35  # confidence below which no query is offered
+LONGEST_PHRASE = 4
+PERIODS = {"year": "CALENDAR_YEAR", "quarter": "CALENDAR_QUARTER", "month": "CALENDAR_MONTH"}
+
+
+@dataclass(frozen=True)
+class Filter:
+    """One condition: a field with its object, and the value as SOQL writes it."""
+
+    object: str
+    path: str
+    operator: str
+    value: str
+    source: str
+    confidence: float
+
+    @property
+    def soql(self) -> str:
+        return f"{self.path} {self.operator} {self.value}"
+
+
+@dataclass
+class Frame:
+    """What a question asks for."""
+
+    object: ObjectSchema
+    confidence: float
+    explanation: str
+    intent: str = "list"
+    columns: list[str] = field(default_factory=list)
+    children: list[tuple[str, ObjectSchema, list[Filter]]] = field(default_factory=list)
+    filters: list[Filter] = field(default_factory=list)
+    joins: list[tuple[str, str, list[Filter], bool]] = field(default_factory=list)  # my field, SELECT, filters, NOT
+    aggregates: list[tuple[str, str]] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
+    orders: list[str] = field(default_factory=list)
+    limit: int | None = None
+    offset: int | None = None
+    purpose: str = ""
+    ungrounded: list[str] = field(default_factory=list)
+    assumptions: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Mention:
+    start: int
+    end: int
+    object: ObjectSchema
+    score: float
+    why: str
+
+
+class Interpreter:
+    """Reads questions against one schema."""
+
+    def __init__(self, graph: SchemaGraph, search: SchemaSearch, grounder: Grounder) -> None:
+        self._graph = graph
+        self._search = search
+        self._grounder = grounder
+
+    def read(self, question: str) -> Frame | None:
+        """The frame of a question; None where no object can be made out."""
+        reading = _Reading(self._graph, self._search, self._grounder, question)
+        return reading.frame()
+
+    def soql(self, frame: Frame) -> str:
+        """The query of a frame."""
+        item = frame.object
+        where = [entry.soql for entry in frame.filters]
+        for mine, select, filters, is_not in frame.joins:
+            inner = f" WHERE {' AND '.join(entry.soql for entry in filters)}" if filters else ""
+            where.append(f"{mine} {'NOT IN' if is_not else 'IN'} ({select}{inner})")
+        clauses = [f"WHERE {' AND '.join(dict.fromkeys(where))}" if where else ""]
+        if frame.aggregates or frame.groups:
+            columns = [*frame.groups, *(f"{function}({name})" for function, name in frame.aggregates)]
+            clauses.append(f"GROUP BY {', '.join(frame.groups)}" if frame.groups else "")
+        else:
+            columns = frame.columns
+            for relationship, child, filters in frame.children:
+                inner = f" WHERE {' AND '.join(entry.soql for entry in filters)}" if filters else ""
+                columns = [*columns, f"(SELECT {', '.join(short_columns(child))} FROM {relationship}{inner})"]
+        clauses.append(f"ORDER BY {', '.join(frame.orders)}" if frame.orders else "")
+        clauses.append(f"LIMIT {frame.limit}" if frame.limit is not None else "")
+        clauses.append(f"OFFSET {frame.offset}" if frame.offset is not None else "")
+        clauses.append(f"FOR {frame.purpose}" if frame.purpose else "")
+        return written(columns, item.name, clauses)
+
+
+class _Reading:
+    """One question, word by word."""
+
+    def __init__(self, graph: SchemaGraph, search: SchemaSearch, grounder: Grounder, question: str) -> None:
+        self._graph = graph
+        self._search = search
+        self._grounder = grounder
+        self._texts: list[str] = []
+
+        def keep(found: "re.Match[str]") -> str:
+            self._texts.append(found[1].replace("\u2013", "-"))
+            return f" \0{len(self._texts) - 1}\0 "
+
+        self._words = TOKEN.findall(
+            QUOTED.sub(keep, question).replace("closed-won", "closed won").replace("-Won", " Won")
+        )
+        self._lower = [word.lower() for word in self._words]
+        self._used: set[int] = set()
+
+    def frame(self) -> Frame | None:
+        mentions = list(self._mentions())
+        frame = self._begin(mentions)
+        if frame is None:
+            return None
+        self._purpose(frame)
+        self._limits(frame)
+        self._grouping(frame)
+        self._orders(frame)
+        self._related(frame, mentions)
+        self._comparisons(frame)
+        self._dates(frame, frame.filters, frame.object, 0, len(self._words))
+        self._values(frame, frame.filters, frame.object, 0, len(self._words))
+        self._columns(frame)
+        leftover = [
+            word for place, word in enumerate(self._words)
+            if place not in self._used and word.lower() not in STOP and not word.startswith("\0") and word.isalpha()
+        ]  # fmt: skip
+        frame.ungrounded = list(dict.fromkeys(leftover))
+        frame.confidence = round(max(0.1, frame.confidence - 0.08 * len(frame.ungrounded)), 2)
+        return frame
+
+    # The object
+
+    def _mentions(self) -> Iterator[_Mention]:
+        place = 0
+        while place < len(self._words):
+            found = None
+            for length in range(min(LONGEST_PHRASE, len(self._words) - place), 0, -1):
+                phrase = " ".join(self._words[place : place + length])
+                if length == 1 and phrase.lower() in STOP:
+                    continue
+                named = self._search.objects_named(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", phrase)) or (
+                    self._search.objects_named(phrase)
+                )
+                if named:
+                    item, score, why = named[0]
+                    found = _Mention(place, place + length, item, score, why)
+                    break
+            if found is not None:
+                yield found
+                place = found.end
+            else:
+                place += 1
+
+    def _begin(self, mentions: Sequence[_Mention]) -> Frame | None:
+        sure = [mention for mention in mentions if not self._is_field_word(mention, mentions)]
+        if sure:
+            first = sure[0]
+            self._use(first.start, first.end)
+            shown = " ".join(self._words[first.start : first.end])
+            why = (
+                f'"{shown}" is the {first.why} of {first.object.name}'
+                if first.why in ("name", "label", "plural label")
+                else (f'"{shown}" means {first.object.name} ({first.why})')
+            )
+            return Frame(first.object, min(0.95, first.score), f"{why}.")
+        return self._by_fields()
+
+    def _is_field_word(self, mention: _Mention, mentions: Sequence[_Mention]) -> bool:
+        """Whether a word that could be an object is a field of another one here: `by Owner`, `Account Names`."""
+        before = self._lower[mention.start - 1] if mention.start else ""
+        return before in ("by", "per", "their", "without") and mention is not mentions[0]
+
+    def _by_fields(self) -> Frame | None:
+        """No object is named: the one that has the fields that are."""
+        names = [squeezed(word) for word in self._words if len(word) > 3]  # noqa: PLR2004
+        best: tuple[float, ObjectSchema] | None = None
+        for item in self._graph.objects.values():
+            labels = {squeezed(entry.name) for entry in item.fields} | {squeezed(entry.label) for entry in item.fields}
+            score = sum(name in labels for name in names) + 0.1 * (item.name in ("Account", "Opportunity", "Contact"))
+            if score >= 1 and (best is None or score > best[0] + 1e-9):
+                best = (score, item)
+        if best is None:
+            return None
+        return Frame(best[1], 0.6, f"No object is named; {best[1].name} has the fields that are.")
+
+    # Clauses
+
+    def _purpose(self, frame: Frame) -> None:
+        for word in ("view", "reference"):
+            at = self._find("for", word)
+            if at is not None:
+                frame.purpose = word.upper()
+                self._use(at, at + 2)
+                self._use_words("using")
+
+    def _limits(self, frame: Frame) -> None:
+        for place, word in enumerate(self._lower):
+            following = self._lower[place + 1] if place + 1 < len(self._lower) else ""
+            if word in ("top", "first", "latest", "last") and following.isdigit() and not self._is_period(place + 2):
+                if "skipping" in self._lower[max(0, place - 3) : place]:
+                    frame.offset = int(following)
+                else:
+                    frame.limit = int(following)
+                self._use(place, place + 2)
+            elif word.isdigit() and place not in self._used and self._is_count(place):
+                frame.limit = int(word)
+                self._use(place, place + 1)
+        at = (
+            self._find("most", "recently")
+            or self._find("most", "recent")
+            or self._find("newest")
+            or self._find("latest")
+        )
+        if at is not None and frame.object.field("CreatedDate"):
+            frame.orders.append("CreatedDate DESC")
+            frame.columns.append("CreatedDate")
+            frame.intent = "top"
+            frame.limit = frame.limit or 10
+            self._use(at, at + 2)
+            self._use_words("created", "modified", "updated")
+        if frame.limit is not None and frame.intent == "list" and frame.offset is None and "top" in self._lower:
+            frame.intent = "top"
+        self._use_words("skipping", "after", "top")
+        if frame.offset is not None and not frame.orders and frame.object.name_field is not None:
+            frame.orders.append(frame.object.name_field.name)
+
+    def _is_period(self, place: int) -> bool:
+        return place < len(self._lower) and singular(self._lower[place]) in ("day", "week", "month", "quarter", "year")
+
+    def _is_count(self, place: int) -> bool:
+        """Whether a number says how many are wanted: `the 5 most recent`, `50 Contacts`."""
+        after = self._lower[place + 1 : place + 2]
+        before = self._lower[place - 1] if place else ""
+        if before in ("last", "next", "past", "than", "over", "above", "below", "under", "is", "=", ">", "<"):
+            return False
+        named = bool(after) and self._words[place + 1] in self._words and bool(self._search.objects_named(after[0]))
+        return bool(after) and (after[0] in ("most", "latest", "newest", "records") or named)
+
+    def _grouping(self, frame: Frame) -> None:
+        item = frame.object
+        counting = [place for place, word in enumerate(self._lower) if word in ("count", "number") or word == "many"]
+        functions = [(place, AGGREGATES[word]) for place, word in enumerate(self._lower) if word in AGGREGATES]
+        for place, function in functions:
+            found = self._field_after(item, place + 1)
+            if found is not None and found[0].type in ("currency", "double", "int", "percent", "date", "datetime"):
+                frame.aggregates.append((function, found[0].name))
+                self._use(place, place + 1)
+                self._use(found[1], found[2])
+        at = self._find("grouped", "by") or self._find("group", "by")
+        length = 2
+        if at is None:
+            at = self._find("per")
+            length = 1
+        if at is None and (counting or frame.aggregates):
+            at = self._find("by")
+        if at is not None and (counting or frame.aggregates or length == 2 or self._lower[at] == "per"):  # noqa: PLR2004
+            self._group_by(frame, at + length)
+            self._use(at, at + length)
+        if (counting and not frame.aggregates) or (frame.groups and not frame.aggregates):
+            frame.aggregates.append(("COUNT", "Id"))
+            self._use_words("count", "number", "many", "how")
+        if frame.aggregates:
+            frame.intent = "group" if frame.groups else frame.aggregates[0][0].lower()
+            if frame.intent in ("avg", "max", "min"):
+                frame.intent = "sum"
+
+    def _group_by(self, frame: Frame, place: int) -> None:
+        item = frame.object
+        word = self._lower[place] if place < len(self._lower) else ""
+        if word in PERIODS:
+            date_field = "CloseDate" if item.field("CloseDate") else "CreatedDate"
+            date_field = "CreatedDate" if item.name == "Case" else date_field
+            frame.groups.append(f"{PERIODS[word]}({date_field})")
+            self._use(place, place + 1)
+            return
+        found = self._field_after(item, place)
+        link = item.by_relationship.get(squeezed(word)) or item.by_relationship.get(singular(squeezed(word)))
+        if link is not None and len(link.reference_to) == 1:
+            frame.groups.append(f"{link.relationship}.Name")
+            self._use(place, place + 1)
+        elif found is not None:
+            frame.groups.append(found[0].name)
+            self._use(found[1], found[2])
+
+    def _orders(self, frame: Frame) -> None:
+        at = (
+            self._find("ordered", "by")
+            or self._find("sorted", "by")
+            or self._find("order", "by")
+            or self._find("sort", "by")
+        )
+        if at is None:
+            return
+        found = self._field_after(frame.object, at + 2)
+        self._use(at, at + 2)
+        if found is None:
+            return
+        self._use(found[1], found[2])
+        rest = self._lower[found[2] : found[2] + 1]
+        descends = bool(rest) and rest[0] in ("desc", "descending")
+        frame.orders.append(found[0].name + (" DESC" if descends else ""))
+        frame.columns.append(found[0].name)
+        self._use_words("desc", "descending", "asc", "ascending")
+
+    # Other objects
+
+    def _related(self, frame: Frame, mentions: Sequence[_Mention]) -> None:
+        for mention in mentions:
+            if mention.start in self._used:
+                continue
+            before = self._lower[max(0, mention.start - 4) : mention.start]
+            after = self._lower[mention.end] if mention.end < len(self._lower) else ""
+            if mention.object is frame.object:
+                self._use(mention.start, mention.end)
+            elif "without" in before:
+                self._without(frame, mention)
+            elif "least" in before or "have" in before or "has" in before:
+                self._having(frame, mention)
+            elif singular(after) == "name" or not self._child(frame, mention):
+                self._parent_name(frame, mention)
+        for relationship, link in frame.object.by_relationship.items():
+            for place, word in enumerate(self._lower):
+                if place not in self._used and squeezed(word) == relationship and len(link.reference_to) >= 1:
+                    frame.columns.append(f"{link.relationship}.Name")
+                    self._use(place, place + 1)
+                    self._use_near(place, "name", "names", "user")
+
+    def _link_to(self, frame: Frame, target: ObjectSchema) -> Field | None:
+        links = [edge.field for edge in self._graph.parents(frame.object.name) if edge.parent == target.name]
+        plain = [link for link in links if link.relationship]
+        named = [link for link in plain if str(link.relationship).lower() == target.name.lower()]
+        return next(iter([*named, *plain]), None)
+
+    def _parent_name(self, frame: Frame, mention: _Mention) -> None:
+        link = self._link_to(frame, mention.object)
+        if link is None:
+            return
+        inner: list[Filter] = []
+        self._dates(frame, inner, mention.object, mention.end, len(self._words))
+        inner += self._compared(mention.object, mention.end, len(self._words))
+        self._values(frame, inner, mention.object, mention.start - 3, len(self._words))
+        self._use(mention.start, mention.end)
+        if inner and len(link.reference_to) == 1:
+            frame.filters += [
+                Filter(
+                    entry.object,
+                    f"{link.relationship}.{entry.path}",
+                    entry.operator,
+                    entry.value,
+                    entry.source,
+                    entry.confidence,
+                )
+                for entry in inner
+            ]
+            return
+        frame.columns.append(f"{link.relationship}.Name")
+        self._use_near(mention.end - 1, "name", "names")
+
+    def _child(self, frame: Frame, mention: _Mention) -> bool:
+        edges = [edge for edge in self._graph.children(frame.object.name) if edge.child == mention.object.name]
+        named = [edge for edge in edges if edge.child_relationship]
+        if not named:
+            return False
+        best = min(named, key=lambda edge: (len(edge.field.reference_to) > 1, len(str(edge.child_relationship))))
+        self._use(mention.start, mention.end)
+        filters: list[Filter] = self._compared(mention.object, mention.end, len(self._words))
+        self._values(frame, filters, mention.object, mention.start - 3, mention.end)
+        frame.children.append((str(best.child_relationship), mention.object, filters))
+        return True
+
+    def _without(self, frame: Frame, mention: _Mention) -> None:
+        link = self._link_to(frame, mention.object)
+        edges = [edge for edge in self._graph.children(frame.object.name) if edge.child == mention.object.name]
+        self._use(mention.start, mention.end)
+        self._use_words("without")
+        if link is not None and not edges:
+            frame.filters.append(Filter(frame.object.name, link.name, "=", "null", "phrase", 0.9))
+        elif edges:
+            self._join(frame, mention, edges[0].field, negated=True)
+        elif link is not None:
+            frame.filters.append(Filter(frame.object.name, link.name, "=", "null", "phrase", 0.9))
+
+    def _having(self, frame: Frame, mention: _Mention) -> None:
+        edges = [edge for edge in self._graph.children(frame.object.name) if edge.child == mention.object.name]
+        if not edges:
+            self._parent_name(frame, mention)
+            return
+        self._use(mention.start, mention.end)
+        self._use_words("least", "one", "have", "has", "at")
+        self._join(frame, mention, edges[0].field, negated=False)
+
+    def _join(self, frame: Frame, mention: _Mention, link: Field, *, negated: bool) -> None:
+        filters: list[Filter] = []
+        self._values(frame, filters, mention.object, max(0, mention.start - 3), mention.end)
+        self._dates(frame, filters, mention.object, mention.end, len(self._words))
+        select = f"SELECT {link.name} FROM {mention.object.name}"
+        frame.joins.append(("Id", select, filters, negated))
+
+    # Conditions
+
+    def _comparisons(self, frame: Frame) -> None:
+        frame.filters += self._compared(frame.object, 0, len(self._words))
+        at = self._find("without")
+        if at is not None and at not in self._used:
+            place = at + 1
+            while place < len(self._lower) and self._lower[place] in ("a", "an", "any"):
+                place += 1
+            found = self._field_after(frame.object, place)
+            if found is not None:
+                frame.filters.append(Filter(frame.object.name, found[0].name, "=", "null", "phrase", 0.9))
+                self._use(at, found[2])
+
+    def _compared(self, item: ObjectSchema, start: int, end: int) -> list[Filter]:
+        """`Field operator value`, wherever it stands."""
+        made = []
+        place = start
+        while place < end:
+            found = self._field_at(item, place)
+            operator = self._operator_at(found[2]) if found is not None else None
+            if found is None or operator is None or place in self._used:
+                more = self._number_before_field(item, place)
+                if more is not None:
+                    made.append(more)
+                place += 1
+                continue
+            value = self._value_at(found[0], operator[0], operator[1])
+            if value is not None:
+                name = f"{found[3]}{found[0].name}"
+                made.append(Filter(item.name, name, value[2] or operator[0], value[0], "comparison", 0.9))
+                self._use(place, value[1])
+                place = value[1]
+                continue
+            place += 1
+        return made
+
+    def _number_before_field(self, item: ObjectSchema, place: int) -> Filter | None:
+        """`more than 100 employees`."""
+        operator = self._operator_at(place)
+        if operator is None or operator[0] not in (">", "<", ">=", "<=") or place in self._used:
+            return None
+        number = self._number_at(operator[1])
+        if number is None:
+            return None
+        found = self._field_at(item, number[1])
+        if found is None or found[0].type not in ("int", "double", "currency", "percent"):
+            return None
+        self._use(place, found[2])
+        return Filter(item.name, found[0].name, operator[0], number[0], "comparison", 0.9)
+
+    def _operator_at(self, place: int) -> tuple[str, int] | None:
+        while place < len(self._lower) and self._lower[place] in ("field", "value"):
+            place += 1
+        start = place
+        if place < len(self._lower) and self._lower[place] in ("is", "are", "was"):
+            following = self._operator_at(place + 1)
+            if following is not None and self._lower[place + 1] not in ("in", "is"):
+                return following
+        for words, operator in COMPARISONS:
+            if tuple(self._lower[start : start + len(words)]) == words:
+                return operator, start + len(words)
+        return None
+
+    def _value_at(  # noqa: PLR0911 - one for each kind of value
+        self, found: Field, operator: str, place: int
+    ) -> tuple[str, int, str | None] | None:
+        """A literal that fits a field, where it ends, and another operator if it needs one."""
+        if operator in ("IN", "NOT IN"):
+            values, at = [], place
+            while at < len(self._words) and (self._words[at] in "(,)" or self._words[at].startswith("\0")):
+                if self._words[at].startswith("\0"):
+                    values.append(soql_string(self._text(at)))
+                at += 1
+            return (f"({', '.join(values)})", at, operator) if values else None
+        if place >= len(self._words):
+            return None
+        word = self._words[place]
+        if word.startswith("\0"):
+            text = self._text(place)
+            shown, _, _ = (
+                self._grounder.in_field(ObjectSchema("", "", "", ()), found, text)
+                if found.choices
+                else ("", False, 0.0)
+            )
+            value = shown.partition("= ")[2] if shown.startswith(f"{found.name} = ") else soql_string(text)
+            return value, place + 1, None
+        if found.type in ("int", "double", "currency", "percent"):
+            number = self._number_at(place)
+            return (number[0], number[1], None) if number is not None else None
+        literal = self._grounder.literal(found, word)
+        if literal is not None and literal.startswith("= "):
+            return literal[2:], place + 1, None
+        if found.choices:
+            for length in (3, 2, 1):
+                text = " ".join(self._words[place : place + length])
+                shown, is_known, score = self._grounder.in_field(ObjectSchema("", "", "", ()), found, text)
+                if is_known and score >= 0.8 and " = " in shown:  # noqa: PLR2004
+                    return shown.partition(" = ")[2], place + length, None
+        if operator in ("=", "!=") and found.type in ("string", "picklist") and word[:1].isupper():
+            return soql_string(word), place + 1, None
+        return None
+
+    def _number_at(self, place: int) -> tuple[str, int] | None:
+        if place < len(self._words) and self._words[place] in "$€£":
+            place += 1
+        if place >= len(self._words) or not self._words[place][0].isdigit():
+            return None
+        unit = self._lower[place + 1] if place + 1 < len(self._lower) else ""
+        if unit in NUMBERS:
+            value = amount(f"{self._words[place]} {unit}")
+            return (value, place + 2) if value is not None else None
+        value = amount(self._words[place].rstrip("%"))
+        return (value, place + 1) if value is not None else None
+
+    def _dates(self, frame: Frame, filters: list[Filter], item: ObjectSchema, start: int, end: int) -> None:
+        for place in range(start, end):
+            if place in self._used:
+                continue
+            for length in (6, 5, 4, 3, 2, 1):
+                if place + length > end:
+                    continue
+                literal = date_literal(" ".join(self._lower[place : place + length]))
+                if literal is None:
+                    continue
+                name = self._date_field(item, place)
+                if name is not None:
+                    shown = (
+                        "LAST_N_DAYS:365"
+                        if literal == "LAST_YEAR"
+                        and "in" in self._lower[max(0, place - 2) : place]
+                        and "the" in self._lower[place - 1 : place + 1]
+                        else literal
+                    )
+                    filters.append(Filter(item.name, name, "=", shown, "date", 0.95))
+                    self._use(place, place + length)
+                    self._use_near(place, "in", "the", *DATE_WORDS)
+                break
+
+    def _date_field(self, item: ObjectSchema, place: int) -> str | None:
+        before = self._lower[max(0, place - 4) : place]
+        for word in reversed(before):
+            name = DATE_WORDS.get(word)
+            if name is not None and item.field(name) is not None:
+                return name
+        default = "CloseDate" if item.name == "Opportunity" else "CreatedDate"
+        return default if item.field(default) is not None else None
+
+    def _values(self, frame: Frame, filters: list[Filter], item: ObjectSchema, start: int, end: int) -> None:
+        """Words that are values of a picklist: `closed won opportunities`."""
+        place = max(0, start)
+        while place < end:
+            step = 1
+            for length in (4, 3, 2, 1):
+                words = range(place, place + length)
+                if place + length > end or any(at in self._used for at in words):
+                    continue
+                text = " ".join(self._words[at] for at in words)
+                if text.lower() in STOP or (length == 1 and len(text) < 3):  # noqa: PLR2004
+                    continue
+                if text.lower() == "open" and (entry := self._open(item)) is not None:
+                    filters.append(entry)
+                    self._use(place, place + 1)
+                    break
+                found = self._picklist_value(item, text)
+                if found is not None:
+                    filters.append(found)
+                    self._use(place, place + length)
+                    step = length
+                    break
+            place += step
+
+    def _open(self, item: ObjectSchema) -> Filter | None:
+        closed = item.field("IsClosed")
+        return Filter(item.name, closed.name, "=", "false", "phrase", 0.85) if closed is not None else None
+
+    def _picklist_value(self, item: ObjectSchema, text: str) -> Filter | None:
+        best: Filter | None = None
+        for entry in self._grounder.ground(text, target=item):
+            if entry.type == "picklist_value" and entry.evidence["object"] == item.name and entry.confidence >= 0.75:  # noqa: PLR2004
+                name, operator, value = entry.filter.split(" ", 2)
+                if best is None or entry.confidence > best.confidence:
+                    best = Filter(item.name, name, operator, value, "picklist", entry.confidence)
+        return best
+
+    # Columns
+
+    def _columns(self, frame: Frame) -> None:
+        named = []
+        place = 0
+        while place < len(self._words):
+            found = self._field_at(frame.object, place) if place not in self._used else None
+            if found is not None and not found[3]:
+                named.append(found[0].name)
+                self._use(found[1], found[2])
+                place = found[2]
+            else:
+                place += 1
+        frame.columns = list(dict.fromkeys([*default_columns(frame.object), *named, *frame.columns]))
+
+    # Fields
+
+    def _field_after(self, item: ObjectSchema, place: int) -> tuple[Field, int, int, str] | None:
+        """The next field within a few words."""
+        for at in range(place, min(place + 4, len(self._words))):
+            found = self._field_at(item, at)
+            if found is not None:
+                return found
+        return None
+
+    def _field_at(self, item: ObjectSchema, place: int) -> tuple[Field, int, int, str] | None:
+        """A field that begins at a word: it, where it begins and ends, and its path."""
+        if place >= len(self._words) or self._words[place].startswith("\0"):
+            return None
+        word = self._words[place]
+        if "." in word:
+            relationship, _, name = word.partition(".")
+            link = item.by_relationship.get(relationship.lower())
+            target = self._graph.get(link.reference_to[0]) if link and link.reference_to else None
+            found = target.field(name) if target else None
+            return (found, place, place + 1, f"{relationship}.") if found else None
+        link = item.by_relationship.get(word.lower())
+        if link is not None and place + 1 < len(self._words) and len(link.reference_to) == 1:
+            target = self._graph.get(link.reference_to[0])
+            inner = target.field(singular(self._lower[place + 1])) if target else None
+            if inner is not None:
+                return inner, place, place + 2, f"{link.relationship}."
+        for length in (4, 3, 2, 1):
+            if place + length > len(self._words):
+                continue
+            phrase = self._words[place : place + length]
+            if not all(word[0].isalpha() for word in phrase):
+                continue
+            field_found = self._named_field(item, phrase)
+            if field_found is not None:
+                return field_found, place, place + length, ""
+        return None
+
+    def _named_field(self, item: ObjectSchema, words: Sequence[str]) -> Field | None:
+        if len(words) == 1 and words[0].lower() in STOP:
+            return None
+        key = singular(squeezed(" ".join(words)))
+        fields = _fields_by_key(item)
+        if key in fields:
+            return fields[key]
+        if len(words) == 1 and words[0].lower() in FIELD_WORDS:
+            joined = squeezed("".join(FIELD_WORDS[words[0].lower()]))
+            return fields.get(singular(joined))
+        return None
+
+    # Bookkeeping
+
+    def _find(self, *words: str) -> int | None:
+        for place in range(len(self._lower) - len(words) + 1):
+            if tuple(self._lower[place : place + len(words)]) == words:
+                return place
+        return None
+
+    def _use(self, start: int, end: int) -> None:
+        self._used.update(range(start, end))
+
+    def _use_words(self, *words: str) -> None:
+        self._used.update(place for place, word in enumerate(self._lower) if word in words)
+
+    def _use_near(self, place: int, *words: str) -> None:
+        near = range(max(0, place - 4), min(len(self._lower), place + 3))
+        self._used.update(at for at in near if self._lower[at] in words)
+
+    def _text(self, place: int) -> str:
+        return self._texts[int(self._words[place].strip("\0"))]
+
+
+_KEYS: dict[int, tuple[ObjectSchema, dict[str, Field]]] = {}
+
+
+def _fields_by_key(item: ObjectSchema) -> dict[str, Field]:
+    """Fields by name, label and bare words; of several, the plainest."""
+    known = _KEYS.get(id(item))
+    if known is not None and known[0] is item:
+        return known[1]
+    made: dict[str, Field] = {}
+    for entry in sorted(item.fields, key=lambda entry: (len(entry.name), entry.name)):
+        names = [entry.name, entry.label, "".join(words_of(entry.name))]
+        label = plain_words(entry.label)
+        if label[:1] == plain_words(item.label)[:1]:  # Account Name: name
+            names.append("".join(label[1:]))
+        if entry.name.startswith(("Mailing", "Billing")):
+            names.append(entry.name[7:])
+        if entry.name.startswith("NumberOf"):
+            names.append(entry.name[8:])
+        if entry.type == "email":
+            names.append("emailaddress")
+        for name in names:
+            key = singular(squeezed(name))
+            if key:
+                made.setdefault(key, entry)
+    for entry in item.fields:  # exact names win
+        made[squeezed(entry.name)] = entry
+    if len(_KEYS) > 2_000:  # noqa: PLR2004 - of a large org
+        _KEYS.clear()
+    _KEYS[id(item)] = (item, made)
+    return made
+
+
+def shown_filters(filters: Iterable[Filter]) -> list[dict[str, object]]:
+    """Filters as a tool shows them."""
+    return [
+        {
+            "field": f"{entry.object}.{entry.path}",
+            "operator": entry.operator,
+            "value": _unquoted(entry.value),
+            "source": entry.source,
+            "confidence": entry.confidence,
+        }
+        for entry in filters
+    ]
+
+
+def _unquoted(value: str) -> str:
+    if value.startswith("'") and value.endswith("'"):
+        return value[1:-1].replace("\\'", "'").replace("\\\\", "\\")
+    return value

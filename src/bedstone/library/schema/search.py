@@ -1,0 +1,302 @@
+"""Objects and fields by what they are about: names, labels, help, picklist values, words people use, and meaning."""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from math import log
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from bedstone.library.schema.words import FIELD_WORDS, OBJECT_WORDS, STOP, plain_words, singular
+from bedstone.salesforce.graph.categories import UNKNOWN_WEIGHT, WEIGHTS, category_of
+from bedstone.salesforce.graph.model import Field, ObjectSchema, SchemaGraph
+from bedstone.salesforce.graph.names import squeezed, words_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from bedstone.search.embedder import Embedder
+
+Kind = Literal["objects", "fields"]
+EXACT, NAMED = 1.0, 0.85
+BY_WORDS, BY_MEANING = 0.6, 0.4  # of what is neither
+NAME_WEIGHT, HELP_WEIGHT, VALUE_WEIGHT = 1.0, 0.6, 0.7
+LEAST_COSINE, MOST_COSINE = 0.25, 0.75
+MOST_CANDIDATES = 400
+FILE = "vectors.npz"
+
+
+@dataclass(frozen=True)
+class Match:
+    """An object, or a field of one, and why."""
+
+    object: ObjectSchema
+    field: Field | None
+    score: float
+    why: str
+
+
+class SchemaSearch:
+    """Searches one graph. What it needs of the graph is made when it is first asked for."""
+
+    def __init__(
+        self, graph: SchemaGraph, folder: Path | None = None, embedder: "Callable[[], Embedder | None] | None" = None
+    ) -> None:
+        self._graph = graph
+        self._file = folder / FILE if folder is not None else None
+        self._make_embedder = embedder
+        self._lock = threading.Lock()
+
+    def search(self, query: str, kind: Kind, *, target: ObjectSchema | None = None, limit: int = 10) -> list[Match]:
+        """The best matches, best first."""
+        terms = _terms(query)
+        scores = self._by_words(terms, kind, target)
+        meaning = self._by_meaning(query, kind)
+        candidates = dict(scores)
+        for text, cosine in meaning.items():
+            for place in self._places(kind).get(text, ()):
+                if target is None or self._entries(kind)[place][0] is target:
+                    candidates.setdefault(place, (0.0, "meaning"))
+                    lexical, why = candidates[place]
+                    shown = min(1.0, max(0.0, (cosine - LEAST_COSINE) / (MOST_COSINE - LEAST_COSINE)))
+                    blended = BY_WORDS * lexical + BY_MEANING * shown if meaning else lexical
+                    candidates[place] = (max(lexical * 0.8, blended), why if lexical else "meaning")
+        if kind == "objects":
+            for item, score, why in self.objects_named(query):
+                candidates[self._object_numbers[item.name]] = (score, why)
+        matches = [self._match(query, kind, place, score) for place, score in candidates.items()]
+        matches.sort(key=lambda match: (-match.score, -len(self._graph.children(match.object.name)), _name(match)))
+        return matches[:limit]
+
+    def objects_named(self, phrase: str) -> list[tuple[ObjectSchema, float, str]]:
+        """Objects by name, label, plural or a word people use: the surest first."""
+        return self._named.get(_phrase_key(phrase), [])
+
+    @cached_property
+    def _named(self) -> Mapping[str, list[tuple[ObjectSchema, float, str]]]:
+        named: dict[str, list[tuple[ObjectSchema, float, str]]] = {}
+
+        def add(phrase: str, item: ObjectSchema, score: float, why: str) -> None:
+            entries = named.setdefault(_phrase_key(phrase), [])
+            if all(other is not item for other, _, _ in entries):
+                entries.append((item, score, why))
+
+        for item in self._graph.objects.values():
+            add(item.name, item, EXACT, "name")
+            add(item.label, item, EXACT, "label")
+            add(item.plural, item, NAMED, "plural label")
+            add(" ".join(words_of(item.name)), item, NAMED, "name")
+        for name, words in OBJECT_WORDS.items():
+            found = self._graph.get(name)
+            for word in words if found is not None else ():
+                assert found is not None
+                add(word, found, NAMED, f"synonym '{word}'")
+        for entries in named.values():
+            entries.sort(key=lambda entry: (-entry[1] * self._weight(entry[0]), len(entry[0].name), entry[0].name))
+        return named
+
+    # Words
+
+    def _by_words(
+        self, terms: Mapping[str, str], kind: Kind, target: ObjectSchema | None
+    ) -> dict[int, tuple[float, str]]:
+        """The share of a query's weight that stands in an entry, and where."""
+        index = self._index(kind)
+        total_entries = len(self._entries(kind))
+        weights = {term: log(1 + total_entries / (1 + len(index.get(term, ())))) for term in terms}
+        asked = sum(weights[term] for term in terms if terms[term] == "") or 1.0
+        entries = self._entries(kind)
+        found: dict[int, dict[str, tuple[float, str]]] = {}
+        for term, said in terms.items():
+            share = NAMED / len(FIELD_WORDS[said]) if said else 1.0  # a word that stands for several needs them all
+            best: dict[int, tuple[float, str]] = {}
+            for place, strength, why in index.get(term, ()):
+                if (target is None or entries[place][0] is target) and strength > best.get(place, (0.0, ""))[0]:
+                    best[place] = (strength, f"synonym '{said}'" if said else why)
+            for place, (strength, why) in best.items():
+                parts = found.setdefault(place, {})
+                before = parts.get(said, (0.0, ""))[0] if said else 0.0
+                parts[said or term] = (before + strength * share, why)
+        scored: dict[int, tuple[float, str]] = {}
+        for place, parts in found.items():
+            score = sum(strength * weights.get(term, 1.0) for term, (strength, _) in parts.items()) / asked
+            item, field = entries[place]
+            length = max(1, len(plain_words(field.label if field is not None else item.label)))
+            reasons = dict.fromkeys(why for _, why in parts.values())
+            scored[place] = (min(1.0, score) * (0.75 + 0.25 / length), ", ".join(reasons))
+        best_places = sorted(scored, key=lambda place: -scored[place][0])[:MOST_CANDIDATES]
+        return {place: scored[place] for place in best_places}
+
+    def _index(self, kind: Kind) -> Mapping[str, list[tuple[int, float, str]]]:
+        return self._object_index if kind == "objects" else self._field_index
+
+    @cached_property
+    def _object_index(self) -> Mapping[str, list[tuple[int, float, str]]]:
+        index: dict[str, list[tuple[int, float, str]]] = {}
+        for place, (item, _) in enumerate(self._entries("objects")):
+            _add(index, place, words_of(item.name), NAME_WEIGHT, "name")
+            _add(index, place, plain_words(item.label), NAME_WEIGHT, "label")
+            for words in OBJECT_WORDS.get(item.name, ()):
+                _add(index, place, plain_words(words), NAMED, f"synonym '{words}'")
+        return index
+
+    @cached_property
+    def _field_index(self) -> Mapping[str, list[tuple[int, float, str]]]:
+        index: dict[str, list[tuple[int, float, str]]] = {}
+        for place, (item, field) in enumerate(self._entries("fields")):
+            assert field is not None
+            _add(index, place, plain_words(field.label), NAME_WEIGHT, "label")
+            _add(index, place, words_of(field.name), NAME_WEIGHT, "name")
+            _add(index, place, words_of(item.name), HELP_WEIGHT, "object")
+            if field.help:
+                _add(index, place, plain_words(field.help), HELP_WEIGHT, "help text")
+            for choice in field.choices[:50]:
+                _add(index, place, plain_words(choice.label), VALUE_WEIGHT, "picklist value")
+        return index
+
+    def _entries(self, kind: Kind) -> list[tuple[ObjectSchema, Field | None]]:
+        return self._object_entries if kind == "objects" else self._field_entries
+
+    @cached_property
+    def _object_entries(self) -> list[tuple[ObjectSchema, Field | None]]:
+        return [(item, None) for item in self._graph.objects.values()]
+
+    @cached_property
+    def _object_numbers(self) -> Mapping[str, int]:
+        return {item.name: place for place, (item, _) in enumerate(self._object_entries)}
+
+    @cached_property
+    def _field_entries(self) -> list[tuple[ObjectSchema, Field | None]]:
+        return [(item, field) for item in self._graph.objects.values() for field in item.fields]
+
+    # Meaning
+
+    def _by_meaning(self, query: str, kind: Kind) -> dict[str, float]:
+        """How near texts of this kind are in meaning; nothing without vectors."""
+        vectors = self._vectors
+        embedder = self._embedder
+        if vectors is None or embedder is None:
+            return {}
+        texts, matrix = vectors
+        import numpy as np  # noqa: PLC0415 - only with vectors
+
+        near = matrix @ embedder.embed_query(query).astype(np.float32)
+        places = self._places(kind)
+        order = np.argsort(-near)[:MOST_CANDIDATES]
+        return {
+            texts[place]: float(near[place])
+            for place in order
+            if near[place] >= LEAST_COSINE and texts[place] in places
+        }
+
+    def make_vectors(self, tell: Callable[[int, int], None] = lambda done, total: None) -> int:
+        """Vectors for every name there is, kept beside the schema; how many."""
+        embedder = self._embedder
+        if embedder is None or self._file is None:
+            return 0
+        import numpy as np  # noqa: PLC0415
+
+        wanted = sorted({*self._places("objects"), *self._places("fields")})
+        parts = []
+        for start in range(0, len(wanted), 256):
+            parts.append(embedder.embed(wanted[start : start + 256]).astype(np.float16))
+            tell(min(start + 256, len(wanted)), len(wanted))
+        draft = self._file.with_suffix(".tmp.npz")
+        made = np.concatenate(parts) if parts else np.zeros((0, embedder.dimensions), np.float16)
+        np.savez(draft, texts=np.array(wanted), vectors=made, model=np.array([embedder.fingerprint]))
+        draft.replace(self._file)
+        self.__dict__.pop("_vectors", None)
+        return len(wanted)
+
+    @cached_property
+    def _vectors(self) -> "tuple[list[str], np.ndarray] | None":
+        if self._file is None or not self._file.exists() or self._embedder is None:
+            return None
+        import numpy as np  # noqa: PLC0415
+
+        try:
+            with np.load(self._file, allow_pickle=False) as kept:
+                if str(kept["model"][0]) != self._embedder.fingerprint:
+                    return None
+                return [str(text) for text in kept["texts"]], kept["vectors"].astype(np.float32)
+        except (OSError, ValueError, KeyError):
+            return None  # damaged: words do meanwhile
+
+    @cached_property
+    def _embedder(self) -> "Embedder | None":
+        return self._make_embedder() if self._make_embedder is not None else None
+
+    def _places(self, kind: Kind) -> Mapping[str, list[int]]:
+        return self._object_places if kind == "objects" else self._field_places
+
+    @cached_property
+    def _object_places(self) -> Mapping[str, list[int]]:
+        return _by_text((place, item.label) for place, (item, _) in enumerate(self._entries("objects")))
+
+    @cached_property
+    def _field_places(self) -> Mapping[str, list[int]]:
+        return _by_text((place, field.label) for place, (_, field) in enumerate(self._entries("fields")) if field)
+
+    def _match(self, query: str, kind: Kind, place: int, scored: tuple[float, str]) -> Match:
+        item, field = self._entries(kind)[place]
+        score, why = scored
+        given = squeezed(query)
+        name, label = (field.name, field.label) if field is not None else (item.name, item.label)
+        if given in (squeezed(name), squeezed(label), squeezed(name.removesuffix("__c"))):
+            score, why = EXACT, "name" if given == squeezed(name) else "label"
+        elif singular(given) == singular(squeezed(label)) or given == squeezed(item.plural if field is None else label):
+            score, why = max(score, NAMED), "plural label"
+        else:
+            score = min(score, NAMED)
+        weight = self._weight(item)
+        return Match(item, field, round(score * (0.7 + 0.3 * weight), 4), why)
+
+    def _weight(self, item: ObjectSchema) -> float:
+        return self._category_weights.get(item.name, UNKNOWN_WEIGHT)
+
+    @cached_property
+    def _category_weights(self) -> Mapping[str, float]:
+        return {
+            item.name: WEIGHTS.get(category_of(item, self._graph), UNKNOWN_WEIGHT)
+            for item in self._graph.objects.values()
+        }
+
+
+def fingerprint(graph: SchemaGraph) -> str:
+    """Another one when a name or label is another."""
+    names = "\n".join(f"{item.name} {item.label} {len(item.fields)}" for item in graph.objects.values())
+    return sha256(names.encode()).hexdigest()[:16]
+
+
+def _terms(query: str) -> dict[str, str]:
+    """The words that count, and the words they stand for: a word that stands for another names it."""
+    words = [word for word in plain_words(query) if word not in STOP] or plain_words(query)
+    terms = dict.fromkeys(words, "")
+    for word in words:
+        for other in FIELD_WORDS.get(word, ()):
+            terms.setdefault(singular(other), word)
+    return terms
+
+
+def _add(
+    index: dict[str, list[tuple[int, float, str]]], place: int, words: Iterable[str], strength: float, why: str
+) -> None:
+    for word in {singular(word) for word in words}:
+        index.setdefault(word, []).append((place, strength, why))
+
+
+def _by_text(labels: Iterable[tuple[int, str]]) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = {}
+    for place, label in labels:
+        places.setdefault(label.lower(), []).append(place)
+    return places
+
+
+def _phrase_key(phrase: str) -> str:
+    return " ".join(plain_words(phrase))
+
+
+def _name(match: Match) -> str:
+    return f"{match.object.name}.{match.field.name}" if match.field else match.object.name

@@ -1,0 +1,1 @@
+"""The salesforce_graph toolset as a server of its own."""

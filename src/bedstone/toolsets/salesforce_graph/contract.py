@@ -1,0 +1,408 @@
+"""What the graph tools take and answer, as the contract prints it; what it does not print is optional."""
+
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from bedstone.toolkit import Arguments, Result
+
+MOST_ROWS = 1_000
+
+
+class GraphArguments(Arguments):
+    """`orgId` goes with every tool; other spellings that are in use are taken for ours."""
+
+    spellings: ClassVar[dict[str, str]] = {}
+
+    org_id: str | None = Field(None, alias="orgId", description="Target org, by its id or name")
+
+    @classmethod
+    def parse(cls, arguments: dict[str, Any]) -> Self:
+        """Validate; a name somebody else gave to an argument counts as ours, unless ours is there too."""
+        known = {field.alias or name for name, field in cls.model_fields.items()}
+        renamed = {}
+        for name, value in arguments.items():
+            ours = cls.spellings.get(name, name) if name not in known else name
+            renamed[ours if ours not in arguments or ours == name else name] = value
+        return super().parse(renamed)
+
+
+OBJECT_SPELLINGS = {
+    "objectName": "objectApiName",
+    "apiName": "objectApiName",
+    "sobject": "objectApiName",
+    "object": "objectApiName",
+}
+
+
+class ListObjects(GraphArguments):
+    category: str | None = Field(None, description="Only objects of this category, such as standard or custom")
+    search: str | None = Field(None, description="Only objects with this in their name or label")
+    limit: int = Field(MOST_ROWS, ge=1, le=MOST_ROWS)
+    cursor: str | None = Field(None, description="From the last answer, for the objects that follow")
+
+
+class GetObject(GraphArguments):
+    spellings: ClassVar = {"objectApiName": "apiName", "objectName": "apiName", "object": "apiName"}
+
+    api_name: str = Field(alias="apiName", description="API name of the Salesforce object (case insensitive)")
+
+
+class FindObject(GraphArguments):
+    spellings: ClassVar = OBJECT_SPELLINGS
+
+    object_api_name: str = Field(
+        alias="objectApiName", description="API name of the Salesforce object (case insensitive)"
+    )
+
+
+class GenerateSoql(GraphArguments):
+    spellings: ClassVar = OBJECT_SPELLINGS | {"where": "whereClause"}
+
+    object_api_name: str = Field(alias="objectApiName", description="API name of the Salesforce object")
+    fields: list[str] | None = Field(None, description="Fields to include in the query")
+    where_clause: str | None = Field(None, alias="whereClause", description="WHERE clause for the query")
+    limit: int | None = Field(None, ge=0, le=50_000, description="Limit the number of records returned")
+
+
+class ValidateSoql(GraphArguments):
+    spellings: ClassVar = {"soql": "query"}
+
+    query: str = Field(description="The SOQL query to validate")
+
+
+class MediateIntent(GraphArguments):
+    spellings: ClassVar = {"question": "query"}
+
+    query: str = Field(min_length=1, description="Natural language query describing the desired data")
+
+
+class ResolveEntity(GraphArguments):
+    spellings: ClassVar = {
+        "value": "entityName",
+        "concept": "entityName",
+        "type": "entityType",
+        "objectContext": "targetObject",
+    }
+
+    entity_name: str = Field(
+        alias="entityName", min_length=1, description='The name/value to resolve (e.g., "Microsoft", "High Priority")'
+    )
+    entity_type: Literal["company", "person", "status", "priority", "unknown"] = Field(
+        "unknown", alias="entityType", description="Type hint"
+    )
+    target_object: str | None = Field(None, alias="targetObject", description='Target object context (e.g., "Account")')
+
+
+class FilterRecommendation(GraphArguments):
+    spellings: ClassVar = {"objectName": "sobject", "objectApiName": "sobject", "fieldName": "field"}
+
+    sobject: str = Field(description="Salesforce object name")
+    field: str = Field(description="Field name")
+    value: str = Field(min_length=1, description='Natural language value (e.g., "high", "Microsoft")')
+
+
+class ExecuteSoql(GraphArguments):
+    spellings: ClassVar = {"soql": "query"}
+
+    query: str = Field(description="SOQL query to execute")
+    max_rows: int = Field(200, alias="maxRows", ge=1, le=2_000, description="Most records of one answer")
+    cursor: str | None = Field(None, description="nextCursor of the last answer, for the records that follow")
+
+
+class ExploreRelationships(GraphArguments):
+    spellings: ClassVar = {"sourceObject": "sourceObjectApiName", "targetObject": "targetObjectApiName"}
+
+    source_object_api_name: str = Field(alias="sourceObjectApiName", description="API name of the source object")
+    target_object_api_name: str = Field(alias="targetObjectApiName", description="API name of the target object")
+    max_depth: int = Field(5, alias="maxDepth", ge=1, le=5, description="Maximum path depth to search")
+    max_paths: int = Field(10, alias="maxPaths", ge=1, le=50, description="Most paths of the answer")
+    include_audit: bool = Field(
+        False, alias="includeAudit", description="Also by the fields that tell who created or changed a record"
+    )
+
+
+class FindRelated(GraphArguments):
+    spellings: ClassVar = OBJECT_SPELLINGS
+
+    object_api_name: str = Field(alias="objectApiName", description="API name of the Salesforce object")
+    max_depth: int = Field(2, alias="maxDepth", ge=1, le=5, description="Maximum relationship depth to search")
+
+
+class GenerateSamples(GraphArguments):
+    spellings: ClassVar = OBJECT_SPELLINGS
+
+    object_api_name: str = Field(alias="objectApiName", description="API name of the Salesforce object")
+    count: int = Field(5, ge=1, le=200, description="Number of records to generate")
+    include_related: bool = Field(False, alias="includeRelated", description="Whether to include related objects")
+    seed: int = Field(0, description="Another number, other records")
+
+
+class SemanticSearch(GraphArguments):
+    spellings: ClassVar = {"type": "searchType", "objectContext": "targetObject", "concept": "query", "limit": "topK"}
+
+    query: str = Field(min_length=1, description="Natural language search query")
+    search_type: Literal["objects", "fields"] = Field(
+        "objects", alias="searchType", description="'objects' or 'fields'"
+    )
+    target_object: str | None = Field(None, alias="targetObject", description="Limit field search to specific object")
+    top_k: int = Field(10, alias="topK", ge=1, le=100, description="Number of results")
+
+
+class GroundEntity(GraphArguments):
+    spellings: ClassVar = {"entityName": "value", "concept": "value", "objectContext": "targetObject"}
+
+    value: str = Field(min_length=1, description='The value to ground (e.g., "Microsoft", "Closed Won")')
+    target_object: str | None = Field(None, alias="targetObject", description="Target object context")
+    enable_sosl_fallback: bool = Field(
+        False, alias="enableSoslFallback", description="Enable SOSL search for instance data verification"
+    )
+
+
+class SchemaCategory(GraphArguments):
+    spellings: ClassVar = {"objectApiName": "objectName", "object": "objectName", "field": "fieldName"}
+
+    object_name: str = Field(alias="objectName", description="Object API name")
+    field_name: str | None = Field(None, alias="fieldName", description="Field API name")
+
+
+class ToSoql(GraphArguments):
+    spellings: ClassVar = {"query": "question"}
+
+    question: str = Field(min_length=1, description="What to find, in plain English")
+
+
+class CompareSchemas(GraphArguments):
+    other_org_id: str = Field(alias="otherOrgId", description="The org to compare with, by its id or name")
+    object_api_name: str | None = Field(None, alias="objectApiName", description="Only this object")
+
+
+class DetectAntiPatterns(GraphArguments):
+    spellings: ClassVar = {"soql": "query"}
+
+    query: str = Field(description="The SOQL query to look at")
+
+
+class Anything(Result):
+    """Answers whose keys depend on the schema."""
+
+
+class ObjectFacts(Result):
+    api_name: str = Field(alias="apiName")
+    label: str
+    description: str
+    category: str
+
+
+class FieldFacts(Result):
+    api_name: str = Field(alias="apiName")
+    label: str
+    description: str
+    type: str
+    category: str
+    nullable: bool
+    unique: bool
+    help_text: str | None = Field(alias="helpText")
+
+
+class RelationshipFacts(Result):
+    source_object: str = Field(alias="sourceObject")
+    target_object: str = Field(alias="targetObject")
+    relationship_type: Literal["LOOKUP", "MASTER_DETAIL", "HIERARCHICAL"] = Field(alias="relationshipType")
+    field_count: int = Field(alias="fieldCount")
+    direction: Literal["outgoing", "incoming"]
+
+
+class ObjectDetails(Result):
+    object: ObjectFacts
+    fields: list[FieldFacts]
+    relationships: list[RelationshipFacts]
+    relationships_left_out: int | None = Field(
+        None, alias="relationshipsLeftOut", description="How many more there are; find-related-objects knows them"
+    )
+
+
+class FoundObject(Result):
+    found: bool
+    api_name: str | None = Field(alias="apiName")
+    label: str | None
+    relationship_hints: list[str] = Field(alias="relationshipHints")
+    suggestions: list[str] | None = None
+
+
+class ValidationMessage(Result):
+    type: Literal["error", "warning", "correction", "info"]
+    code: str
+    message: str
+    clause: str | None = None
+    line: int | None = None
+    column: int | None = None
+    original: str | None = None
+    corrected: str | None = None
+
+
+class ValidationResult(Result):
+    valid: bool
+    messages: list[ValidationMessage]
+    corrected_query: str | None = Field(None, alias="correctedQuery")
+
+
+class IntentFilter(Result):
+    field: str
+    operator: str
+    value: str
+    source: str
+    confidence: float
+
+
+class Intent(Result):
+    primary_entity: str | None = Field(alias="primaryEntity")
+    explanation: str
+    filters: list[IntentFilter]
+    intent: Literal["list", "count", "sum", "top", "group"] | None = None
+    confidence: float | None = None
+    ungrounded_terms: list[str] | None = Field(None, alias="ungroundedTerms")
+
+
+class Alternative(Result):
+    type: str
+    suggested_filter: str = Field(alias="suggestedFilter")
+    confidence: float
+
+
+class ResolvedEntity(Result):
+    found: bool
+    type: str | None
+    confidence: float
+    suggested_filter: str | None = Field(alias="suggestedFilter")
+    alternatives: list[Alternative]
+
+
+class RecommendedFilter(Result):
+    recommended_filter: str = Field(alias="recommendedFilter")
+    is_standard_picklist: bool = Field(alias="isStandardPicklist")
+    confidence: float | None = None
+    valid_values: list[str] | None = Field(None, alias="validValues")
+
+
+class QueryResult(Result):
+    total_size: int = Field(alias="totalSize", description="How many records Salesforce reports")
+    done: bool
+    records: list[dict[str, Any]]
+    next_cursor: str | None = Field(None, alias="nextCursor")
+    truncated: bool | None = Field(None, description="True where the answer was cut to a bearable size")
+
+
+class Segment(Result):
+    source: str = Field(alias="from")
+    target: str = Field(alias="to")
+    field: str
+    direction: Literal["up", "down"]
+    relationship_name: str | None = Field(alias="relationshipName")
+    child_relationship_name: str | None = Field(alias="childRelationshipName")
+    relationship_type: str = Field(alias="relationshipType")
+    polymorphic: bool
+
+
+class FoundPath(Result):
+    segments: list[Segment]
+    hops: int
+    dot_notation: str | None = Field(None, alias="dotNotation")
+    soql: str | None = None
+    exceeds_soql_limit: bool | None = Field(None, alias="exceedsSoqlLimit")
+
+
+class FoundPaths(Result):
+    source_object: str = Field(alias="sourceObject")
+    target_object: str = Field(alias="targetObject")
+    path_count: int = Field(alias="pathCount", description="How many paths this answer holds")
+    paths: list[FoundPath]
+    truncated: bool | None = Field(None, description="True where there are more")
+
+
+class RelatedObjects(Result):
+    source_object: str = Field(alias="sourceObject")
+    related_objects: dict[str, list[str]] = Field(alias="relatedObjects", description="Object names by their distance")
+    truncated: dict[str, int] | None = Field(None, description="How many were left out, by distance")
+
+
+class SampleData(Result):
+    object: str
+    records: list[dict[str, Any]]
+    related: dict[str, list[dict[str, Any]]]
+
+
+class GroundedEntity(Result):
+    is_grounded: bool = Field(alias="isGrounded")
+    type: str | None
+    suggested_filter: str | None = Field(alias="suggestedFilter")
+    confidence: float
+    evidence: dict[str, Any]
+    alternatives: list[Alternative] | None = None
+
+
+class CategoryAlternative(Result):
+    category: str
+    confidence: float
+
+
+class Category(Result):
+    category: str
+    confidence: float
+    source: Literal["heuristic", "manual"]
+    reason: str | None = None
+    alternatives: list[CategoryAlternative] | None = None
+
+
+class Translated(Result):
+    soql: str
+    explanation: str
+    confidence: float
+    assumptions: list[str]
+
+
+class SchemaChange(Result):
+    object: str
+    field: str | None = None
+    change: Literal["added", "removed", "changed"]
+    severity: Literal["breaking", "safe"]
+    what: str | None = None
+
+
+class SchemaChanges(Result):
+    changes: list[SchemaChange]
+    truncated: bool | None = None
+
+
+class AntiPattern(Result):
+    pattern: str
+    message: str
+    severity: Literal["high", "medium", "low"]
+
+
+class AntiPatterns(Result):
+    patterns: list[AntiPattern]
+
+
+class GraphStatus(Result):
+    org: str
+    org_id: str | None = Field(alias="orgId")
+    source: str | None
+    objects: int
+    fields: int
+    last_sync: str | None = Field(alias="lastSync")
+    age_hours: float | None = Field(alias="ageHours")
+    errors: dict[str, str]
+    capabilities: list[str]
+
+
+class OrgLine(Result):
+    alias: str
+    org_id: str | None = Field(alias="orgId")
+    instance: str | None
+    read_only: bool = Field(alias="readOnly")
+    synced: bool
+
+
+class OrgList(Result):
+    orgs: list[OrgLine]

@@ -1,0 +1,150 @@
+"""Tools that read what people say: entities, values, whole questions."""
+
+import re
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from bedstone.toolkit import tool
+from bedstone.toolsets.salesforce_graph.base import GraphTools, field_of, object_of, target_of
+from bedstone.toolsets.salesforce_graph.contract import (
+    FilterRecommendation,
+    GroundedEntity,
+    GroundEntity,
+    Intent,
+    IntentFilter,
+    MediateIntent,
+    RecommendedFilter,
+    ResolvedEntity,
+    ResolveEntity,
+)
+
+if TYPE_CHECKING:
+    from bedstone.library.schema.service import OrgGraph
+
+SEARCHED = ("Account", "Contact", "Lead", "Opportunity", "User", "Campaign", "Product2")
+MOST_RECORDS, LONGEST_NAME, MOST_VALUES = 5, 200, 50
+WORD = re.compile(r"[^\W_]{2,}")
+
+
+class GroundingTools(GraphTools):
+    """Values and questions."""
+
+    @tool(
+        "mediate-query-intent",
+        "Analyzes natural language to identify entities, user intent, and required filters.",
+        title="Understand a question",
+    )
+    async def mediate(self, arguments: MediateIntent) -> Intent:
+        """The object that is meant, the filters, and what was not understood."""
+        from bedstone.library.schema.intent import shown_filters  # noqa: PLC0415 - with the engine
+
+        org = await self._org(arguments.org_id)
+        frame = await to_thread.run_sync(org.interpreter.read, arguments.query)
+        if frame is None:
+            return Intent(primary_entity=None, explanation="No object of this org was made out.", filters=[])
+        joined = [entry for _, _, filters, _ in frame.joins for entry in filters]
+        inner = [entry for _, _, filters in frame.children for entry in filters]
+        return Intent(
+            primary_entity=frame.object.name,
+            explanation=frame.explanation,
+            filters=[IntentFilter.model_validate(row) for row in shown_filters([*frame.filters, *joined, *inner])],
+            intent=frame.intent,
+            confidence=frame.confidence,
+            ungrounded_terms=frame.ungrounded,
+        )
+
+    @tool(
+        "resolve-entity",
+        "Resolves a specific entity name (company, person, status) to valid SOQL filter patterns using the semantic "
+        "grounding service.",
+        title="Resolve an entity",
+        open_world=True,
+    )
+    async def resolve(self, arguments: ResolveEntity) -> ResolvedEntity:
+        """The surest reading, and others; records are looked up in the org."""
+        from bedstone.toolsets.salesforce_graph.views import alternative  # noqa: PLC0415
+
+        org = await self._org(arguments.org_id)
+        target = target_of(org, arguments.target_object)
+        records = []
+        if arguments.entity_type in ("company", "person", "unknown"):
+            records = await self._records(org, arguments.entity_name)
+        found = await to_thread.run_sync(
+            lambda: org.grounder.ground(
+                arguments.entity_name, target=target, kind=arguments.entity_type, records=records
+            )
+        )
+        best = found[0] if found else None
+        is_found = best is not None and best.is_grounded
+        return ResolvedEntity(
+            found=is_found,
+            type=best.type if best else None,
+            confidence=best.confidence if best else 0.0,
+            suggested_filter=best.filter if best else None,
+            alternatives=[alternative(item) for item in found[1:]],
+        )
+
+    @tool(
+        "ground-entity",
+        "Ground a value against org data to determine the correct SOQL filter pattern.",
+        title="Ground a value",
+        open_world=True,
+    )
+    async def ground(self, arguments: GroundEntity) -> GroundedEntity:
+        """A reading with its evidence, or none: a wrong one is worse."""
+        from bedstone.toolsets.salesforce_graph.views import alternative  # noqa: PLC0415
+
+        org = await self._org(arguments.org_id)
+        target = target_of(org, arguments.target_object)
+        records = await self._records(org, arguments.value) if arguments.enable_sosl_fallback else []
+        found = await to_thread.run_sync(lambda: org.grounder.ground(arguments.value, target=target, records=records))
+        best = found[0] if found else None
+        return GroundedEntity(
+            is_grounded=best is not None and best.is_grounded,
+            type=best.type if best else None,
+            suggested_filter=best.filter if best else None,
+            confidence=best.confidence if best else 0.0,
+            evidence=dict(best.evidence) if best else {"source": "none"},
+            alternatives=[alternative(item) for item in found[1:]] or None,
+        )
+
+    @tool(
+        "get-filter-recommendation",
+        "Recommends valid SOQL filter syntax for a given field and natural language value, checking against active "
+        "picklist values.",
+        title="Recommend a filter",
+    )
+    async def recommend(self, arguments: FilterRecommendation) -> RecommendedFilter:
+        """A filter on that field; where the value is none of its values, those are listed."""
+        org = await self._org(arguments.org_id)
+        item = object_of(org, arguments.sobject)
+        field = field_of(item, arguments.field)
+        shown, is_picklist, confidence = org.grounder.in_field(item, field, arguments.value)
+        values = field.values[:MOST_VALUES] if field.choices and not is_picklist else None
+        return RecommendedFilter(
+            recommended_filter=shown, is_standard_picklist=is_picklist, confidence=confidence, valid_values=values
+        )
+
+    async def _records(self, org: "OrgGraph", value: str) -> list[tuple[str, str, str]]:
+        """Records with this name, from one search of the org; none where there is no org to ask."""
+        from bedstone.errors import BedstoneError  # noqa: PLC0415
+        from bedstone.salesforce.soql.quoting import search_term  # noqa: PLC0415
+
+        if len(value) > LONGEST_NAME or not WORD.search(value):
+            return []
+        objects = [item for name in SEARCHED if (item := org.graph.get(name)) is not None and item.searchable]
+        named = [(item.name, item.name_field.name) for item in objects if item.name_field is not None]
+        returning = ", ".join(f"{name}(Id, {field} LIMIT {MOST_RECORDS})" for name, field in named)
+        if not named or self._service.find(org.name).org is None:
+            return []
+        try:
+            client = self._service.client(org.name)
+            rows = await client.search(f"FIND {{{search_term(value)}}} IN NAME FIELDS RETURNING {returning}")
+        except BedstoneError:  # grounding goes on without records
+            return []
+        fields = dict(named)
+        return [
+            (row["attributes"]["type"], str(row.get(fields[row["attributes"]["type"]]) or ""), row["Id"])
+            for row in rows
+        ]

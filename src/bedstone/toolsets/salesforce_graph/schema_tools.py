@@ -1,0 +1,329 @@
+"""Tools about objects, fields and the ways between them."""
+
+import base64
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+
+from bedstone.errors import InvalidInput
+from bedstone.toolkit import Reply, tool
+from bedstone.toolsets.salesforce_graph.base import GraphTools, field_of, object_of, target_of
+from bedstone.toolsets.salesforce_graph.contract import (
+    Category,
+    CategoryAlternative,
+    CompareSchemas,
+    ExploreRelationships,
+    FindObject,
+    FindRelated,
+    FoundObject,
+    FoundPaths,
+    GetObject,
+    GraphArguments,
+    GraphStatus,
+    ListObjects,
+    ObjectDetails,
+    OrgLine,
+    OrgList,
+    RelatedObjects,
+    SchemaCategory,
+    SchemaChange,
+    SchemaChanges,
+    SemanticSearch,
+)
+
+if TYPE_CHECKING:
+    from bedstone.salesforce.graph.model import ObjectSchema
+
+MOST_RELATED, MOST_CHANGES = 50, 500
+
+
+class SchemaTools(GraphTools):
+    """What is there, and how it hangs together."""
+
+    @tool("list-objects", "Lists all Salesforce objects in the metadata graph.", title="List objects")
+    async def list_objects(self, arguments: ListObjects) -> Reply:
+        """Compact rows, at most a thousand at once."""
+        from bedstone.toolsets.salesforce_graph.views import object_line  # noqa: PLC0415 - with the engine
+
+        org = await self._org(arguments.org_id)
+        wanted = (arguments.search or "").lower()
+        rows = [
+            line
+            for item in org.graph.objects.values()
+            if wanted in item.name.lower() or wanted in item.label.lower()
+            if (line := object_line(item, org.graph))["category"] == (arguments.category or line["category"])
+        ]
+        start = _place(arguments.cursor)
+        page = rows[start : start + arguments.limit]
+        end = start + len(page)
+        more = end < len(rows)
+        structured: dict[str, Any] = {"items": page, "nextCursor": _cursor(end) if more else None, "truncated": more}
+        return Reply(page, structured=structured)
+
+    @tool("get-object", "Gets detailed information about a specific Salesforce object.", title="Get object", large=True)
+    async def get_object(self, arguments: GetObject) -> ObjectDetails:
+        """Object, fields, relationships."""
+        from bedstone.toolsets.salesforce_graph.views import object_details  # noqa: PLC0415
+
+        org = await self._org(arguments.org_id)
+        return object_details(object_of(org, arguments.api_name), org.graph)
+
+    @tool(
+        "find-object",
+        "Checks if a specific Salesforce object exists in the graph and returns summary information. Useful for "
+        "verifying object API names before query planning.",
+        title="Find object",
+    )
+    async def find_object(self, arguments: FindObject) -> FoundObject:
+        """Yes with its neighbours, or no with the nearest names."""
+        from bedstone.salesforce.validation.scope import suggest_object  # noqa: PLC0415
+        from bedstone.toolsets.salesforce_graph.views import hints  # noqa: PLC0415
+
+        org = await self._org(arguments.org_id)
+        item = org.graph.get(arguments.object_api_name.strip())
+        if item is None:
+            near = list(suggest_object(arguments.object_api_name, org.graph).names)
+            named = [found.name for found, _, _ in org.search.objects_named(arguments.object_api_name)[:3]]
+            return FoundObject(
+                found=False,
+                api_name=None,
+                label=None,
+                relationship_hints=[],
+                suggestions=list(dict.fromkeys([*named, *near])),
+            )
+        return FoundObject(found=True, api_name=item.name, label=item.label, relationship_hints=hints(item, org.graph))
+
+    @tool(
+        "explore-relationships",
+        "Finds paths between two Salesforce objects in the metadata graph. Returns SOQL-ready metadata for generating "
+        "relationship queries.",
+        title="Explore relationships",
+    )
+    async def explore(self, arguments: ExploreRelationships) -> FoundPaths:
+        """The best ways, both directions; never all of them."""
+        from bedstone.toolsets.salesforce_graph.views import path  # noqa: PLC0415
+
+        org = await self._org(arguments.org_id)
+        source = object_of(org, arguments.source_object_api_name)
+        target = object_of(org, arguments.target_object_api_name)
+        found = await to_thread.run_sync(
+            lambda: org.paths.find(
+                source.name,
+                target.name,
+                max_depth=arguments.max_depth,
+                limit=arguments.max_paths,
+                audit=arguments.include_audit,
+            )
+        )
+        return FoundPaths(
+            source_object=source.name,
+            target_object=target.name,
+            path_count=len(found.paths),
+            paths=[path(item) for item in found.paths],
+            truncated=found.truncated or None,
+        )
+
+    @tool(
+        "find-related-objects",
+        "Finds all objects related to a specific Salesforce object.",
+        title="Find related objects",
+    )
+    async def find_related(self, arguments: FindRelated) -> RelatedObjects:
+        """Objects by distance; of very many, the nearest."""
+        org = await self._org(arguments.org_id)
+        item = object_of(org, arguments.object_api_name)
+        rings, left_out = await to_thread.run_sync(org.paths.related, item.name, arguments.max_depth, MOST_RELATED)
+        return RelatedObjects(
+            source_object=item.name,
+            related_objects={str(distance): names for distance, names in rings.items()},
+            truncated={str(distance): count for distance, count in left_out.items()} or None,
+        )
+
+    @tool("semantic-search", "Find objects or fields using semantic similarity search.", title="Search the schema")
+    async def semantic_search(self, arguments: SemanticSearch) -> Reply:
+        """Objects, or fields, with why they match."""
+        org = await self._org(arguments.org_id)
+        target = target_of(org, arguments.target_object)
+        kind = "fields" if target is not None else arguments.search_type
+        matches = await to_thread.run_sync(
+            lambda: org.search.search(arguments.query, kind, target=target, limit=arguments.top_k)
+        )
+        rows = [
+            {
+                "type": "field" if match.field else "object",
+                "object": match.object.name,
+                "apiName": match.field.name if match.field else match.object.name,
+                "label": match.field.label if match.field else match.object.label,
+                "score": match.score,
+                "why": match.why,
+            }
+            for match in matches
+        ]
+        return Reply(rows, structured={"items": rows, "nextCursor": None, "truncated": False})
+
+    @tool(
+        "get-schema-category",
+        "Get the semantic category of an object or field based on graph structure analysis.",
+        title="Schema category",
+    )
+    async def schema_category(self, arguments: SchemaCategory) -> Category:
+        """The category that counts, and the others that fit."""
+        from bedstone.salesforce.graph.categories import field_verdicts, object_verdicts  # noqa: PLC0415
+
+        org = await self._org(arguments.org_id)
+        item = object_of(org, arguments.object_name)
+        if arguments.field_name is not None:
+            verdicts = field_verdicts(field_of(item, arguments.field_name))
+        else:
+            verdicts = object_verdicts(item, org.graph)
+        first, *others = verdicts
+        manual = self._categories.get(item.name) if arguments.field_name is None else None
+        if manual is not None:
+            return Category(category=manual, confidence=1.0, source="manual")
+        rest = {
+            verdict.category: verdict.confidence for verdict in reversed(others) if verdict.category != first.category
+        }
+        return Category(
+            category=first.category,
+            confidence=first.confidence,
+            source="heuristic",
+            reason=first.reason,
+            alternatives=[CategoryAlternative(category=name, confidence=value) for name, value in rest.items()] or None,
+        )
+
+    @property
+    def _categories(self) -> dict[str, str]:
+        """Categories the operator gave to objects."""
+        return {}
+
+    # Additions
+
+    @tool("check-graph-status", "Tells what the graph holds, from where and how old it is.", title="Graph status")
+    async def status(self, arguments: GraphArguments) -> GraphStatus:
+        """Counts, age, objects that could not be read."""
+        from bedstone.library.schema.sync import ORG_ID, SOURCE, SYNCED_AT  # noqa: PLC0415
+
+        org = await self._org(arguments.org_id)
+        known = self._service.find(org.name)
+        synced = org.facts.get(SYNCED_AT)
+        age = None
+        if synced:
+            age = round((datetime.now(UTC) - datetime.fromisoformat(synced)).total_seconds() / 3600, 2)
+        capabilities = ["validate", "search", "paths", "samples", *(["execute", "verify"] if known.org else [])]
+        return GraphStatus(
+            org=org.name,
+            org_id=org.facts.get(ORG_ID) or None,
+            source=org.facts.get(SOURCE),
+            objects=len(org.graph.objects),
+            fields=org.graph.field_count,
+            last_sync=synced,
+            age_hours=age,
+            errors=dict(org.graph.problems),
+            capabilities=capabilities,
+        )
+
+    @tool("list-orgs", "Lists the orgs this server knows.", title="List orgs")
+    async def list_orgs(self, _: GraphArguments) -> OrgList:
+        """Orgs that were logged into, and imported schemas."""
+        from bedstone.library.schema.sync import ORG_ID, SYNCED_AT  # noqa: PLC0415
+
+        lines = []
+        for known in await to_thread.run_sync(self._service.known):
+            facts = known.store.facts()
+            lines.append(
+                OrgLine(
+                    alias=known.name,
+                    org_id=facts.get(ORG_ID) or None,
+                    instance=known.org.url or None if known.org else None,
+                    read_only=known.org.read_only if known.org else True,
+                    synced=bool(facts.get(SYNCED_AT)),
+                )
+            )
+        return OrgList(orgs=lines)
+
+    @tool(
+        "compare-schemas",
+        "Compares two orgs' schemas: what the other org has more, less or otherwise.",
+        title="Compare schemas",
+    )
+    async def compare(self, arguments: CompareSchemas) -> SchemaChanges:
+        """From this org to the other one."""
+        mine = await self._org(arguments.org_id)
+        theirs = await self._org(arguments.other_org_id)
+        changes: list[SchemaChange] = []
+        if arguments.object_api_name is not None:
+            name = object_of(mine, arguments.object_api_name).name.lower()
+            names = [name]
+        else:
+            names = sorted({*mine.graph.objects, *theirs.graph.objects})
+        for name in names:
+            changes += _object_changes(mine.graph.objects.get(name), theirs.graph.objects.get(name))
+        return SchemaChanges(changes=changes[:MOST_CHANGES], truncated=len(changes) > MOST_CHANGES or None)
+
+
+def _object_changes(mine: "ObjectSchema | None", theirs: "ObjectSchema | None") -> list[SchemaChange]:
+    if mine is None or theirs is None:
+        found = mine or theirs
+        assert found is not None
+        is_added = mine is None
+        return [
+            SchemaChange(
+                object=found.name,
+                change="added" if is_added else "removed",
+                severity="safe" if is_added else "breaking",
+            )
+        ]
+    changes: list[SchemaChange] = []
+    for name in sorted({*mine.by_name, *theirs.by_name}):
+        before, after = mine.by_name.get(name), theirs.by_name.get(name)
+        if before is None and after is not None:
+            required = not after.nillable and not after.is_defaulted and after.createable
+            severity: Any = "breaking" if required else "safe"
+            changes.append(SchemaChange(object=mine.name, field=after.name, change="added", severity=severity))
+        elif after is None and before is not None:
+            changes.append(SchemaChange(object=mine.name, field=before.name, change="removed", severity="breaking"))
+        elif before is not None and after is not None:
+            for what, is_breaking in _field_changes(before, after):
+                severity = "breaking" if is_breaking else "safe"
+                changes.append(
+                    SchemaChange(object=mine.name, field=after.name, change="changed", severity=severity, what=what)
+                )
+    return changes
+
+
+def _field_changes(before: Any, after: Any) -> list[tuple[str, bool]]:
+    changes: list[tuple[str, bool]] = []
+    if before.type != after.type:
+        changes.append((f"type {before.type} to {after.type}", True))
+    if before.length != after.length:
+        changes.append((f"length {before.length} to {after.length}", after.length < before.length))
+    if before.nillable != after.nillable:
+        changes.append(("required" if not after.nillable else "optional", not after.nillable))
+    if set(before.reference_to) != set(after.reference_to):
+        changes.append(
+            (f"points to {', '.join(after.reference_to)}", not set(before.reference_to) <= set(after.reference_to))
+        )
+    gone = [value for value in before.values if value not in after.values]
+    new = [value for value in after.values if value not in before.values]
+    if gone:
+        changes.append((f"values removed: {', '.join(gone[:5])}", True))
+    if new:
+        changes.append((f"values added: {', '.join(new[:5])}", False))
+    return changes
+
+
+def _cursor(place: int) -> str:
+    return base64.urlsafe_b64encode(f"o{place}".encode()).decode()
+
+
+def _place(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    try:
+        text = base64.urlsafe_b64decode(cursor.encode()).decode()
+        if text.startswith("o") and text[1:].isdigit():
+            return int(text[1:])
+    except (ValueError, UnicodeDecodeError):
+        pass
+    raise InvalidInput("cursor is not one of ours", parameter="cursor")

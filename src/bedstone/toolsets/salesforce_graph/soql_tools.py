@@ -1,0 +1,292 @@
+"""Tools about SOQL: write it, check it, run it; and records to try it on."""
+
+import base64
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+
+from bedstone.errors import BedstoneError, InvalidInput
+from bedstone.toolkit import tool
+from bedstone.toolsets.salesforce_graph.base import GraphTools, object_of
+from bedstone.toolsets.salesforce_graph.contract import (
+    AntiPattern,
+    AntiPatterns,
+    DetectAntiPatterns,
+    ExecuteSoql,
+    GenerateSamples,
+    GenerateSoql,
+    QueryResult,
+    SampleData,
+    ToSoql,
+    Translated,
+    ValidateSoql,
+    ValidationResult,
+)
+
+if TYPE_CHECKING:
+    from bedstone.library.schema.service import OrgGraph
+    from bedstone.salesforce.validation import Report
+
+MOST_CHARACTERS, FEW = 100_000, 200
+LEAST_CONFIDENCE = 0.35
+ADVICE = {
+    "LEADING_WILDCARD": "high",
+    "NO_LIMIT": "medium",
+    "NEGATIVE_FILTER": "medium",
+    "NULL_FILTER": "medium",
+    "FORMULA_FILTER": "high",
+    "DEPRECATED": "low",
+}
+
+
+class SoqlTools(GraphTools):
+    """Queries."""
+
+    @tool("generate-soql", "Generates a SOQL query for a Salesforce object.", title="Generate SOQL")
+    async def generate_soql(self, arguments: GenerateSoql) -> str:
+        """A query that validates, or an error that names what does not."""
+        from bedstone.library.schema.columns import default_columns, written  # noqa: PLC0415 - with the engine
+
+        org = await self._org(arguments.org_id)
+        item = object_of(org, arguments.object_api_name)
+        columns = arguments.fields or default_columns(item)
+        clauses = [_where(arguments.where_clause, item.name)] if arguments.where_clause else []
+        if arguments.limit is not None:
+            clauses.append(f"LIMIT {arguments.limit}")
+        for column in columns:
+            if not column.replace(".", "").replace("_", "").isalnum():
+                raise InvalidInput(f"{column!r} is not a field", parameter="fields")
+        query = written(columns, item.name, clauses)
+        report = _validated(query, org)
+        if not report.valid:
+            raise _refusal(report, "fields" if arguments.fields else "whereClause")
+        return query
+
+    @tool(
+        "validate-soql",
+        "Validates a SOQL query against the schema, active picklist values, and aggregation rules.",
+        title="Validate SOQL",
+    )
+    async def validate_soql(self, arguments: ValidateSoql) -> ValidationResult:
+        """Every clause against the schema; nothing is run."""
+        org = await self._org(arguments.org_id)
+        return _result(await to_thread.run_sync(_validated, arguments.query, org))
+
+    @tool(
+        "execute-soql",
+        "Executes a SOQL query against Salesforce and returns the results.",
+        title="Execute SOQL",
+        open_world=True,
+    )
+    async def execute_soql(self, arguments: ExecuteSoql) -> QueryResult:
+        """Read-only: SOQL cannot change anything. Validated first, a page at a time."""
+        org = await self._org(arguments.org_id)
+        address, skip = _opened_cursor(arguments, org.name)
+        if address:
+            page = await self._service.client(org.name).more(address)
+        else:
+            report = await to_thread.run_sync(_validated, arguments.query, org)
+            if not report.valid:
+                raise _refusal(report, "query")
+            page = await self._queried(arguments.query, org)
+        return _page(page, org.name, address, skip, arguments)
+
+    async def _queried(self, query: str, org: "OrgGraph") -> dict[str, Any]:
+        from bedstone.salesforce.client import SalesforceError  # noqa: PLC0415
+
+        try:
+            return await self._service.client(org.name).query(query, batch=FEW)
+        except SalesforceError as error:
+            if error.code != "SF_API_ERROR" or "details" not in error.details:
+                raise
+            hint = "The schema may have changed since it was synced: run `bedstone salesforce sync-schema`."
+            raise type(error)(error.message, details={**error.details["details"], "hint": hint}) from None
+
+    @tool("generate-sample-data", "Generates sample data for a Salesforce object.", title="Generate sample data")
+    async def generate_samples(self, arguments: GenerateSamples) -> SampleData:
+        """Records that are valid against the schema; the same for the same seed."""
+        from bedstone.library.schema.samples import SampleMaker  # noqa: PLC0415
+
+        org = await self._org(arguments.org_id)
+        item = object_of(org, arguments.object_api_name)
+        maker = SampleMaker(org.graph, arguments.seed)
+        made = await to_thread.run_sync(lambda: maker.make(item, arguments.count, related=arguments.include_related))
+        related = made.related if arguments.include_related else {}
+        if not arguments.include_related:  # what points to records that are not there points nowhere
+            absent = {row["Id"] for rows in made.related.values() for row in rows}
+            made.records = [
+                {key: value for key, value in row.items() if not isinstance(value, str) or value not in absent}
+                for row in made.records
+            ]
+        return SampleData(object=made.object, records=made.records, related=related)
+
+    # Additions
+
+    @tool(
+        "natural-language-to-soql",
+        "Writes a SOQL query for a question in plain English; refuses rather than guesses.",
+        title="Question to SOQL",
+    )
+    async def to_soql(self, arguments: ToSoql) -> Translated:
+        """By rules, validated; with what was assumed."""
+        org = await self._org(arguments.org_id)
+        frame = await to_thread.run_sync(org.interpreter.read, arguments.question)
+        if frame is None or frame.confidence < LEAST_CONFIDENCE:
+            unknown = ", ".join(frame.ungrounded) if frame is not None else "no object was made out"
+            raise InvalidInput(f"The question cannot be read with confidence: {unknown}.", parameter="question")
+        query = org.interpreter.soql(frame)
+        report = _validated(query, org)
+        if not report.valid:
+            raise _refusal(report, "question")
+        assumed = [f"{entry.path} {entry.operator} {entry.value} ({entry.source})" for entry in frame.filters]
+        ignored = [f"not understood and left out: {word}" for word in frame.ungrounded]
+        return Translated(
+            soql=query, explanation=frame.explanation, confidence=frame.confidence, assumptions=[*assumed, *ignored]
+        )
+
+    @tool(
+        "detect-anti-patterns",
+        "Looks at a SOQL query for what makes it slow, brittle or misleading.",
+        title="Detect anti-patterns",
+    )
+    async def anti_patterns(self, arguments: DetectAntiPatterns) -> AntiPatterns:
+        """Warnings of the validator, and some of the query's shape."""
+        org = await self._org(arguments.org_id)
+        report = await to_thread.run_sync(_validated, arguments.query, org)
+        if not report.valid:
+            raise _refusal(report, "query")
+        found = [
+            AntiPattern(pattern=item.code.lower(), message=item.message, severity=ADVICE[item.code])
+            for item in report.messages
+            if item.code in ADVICE
+        ]
+        return AntiPatterns(patterns=[*found, *_shape_patterns(arguments.query, org)])
+
+
+def _where(clause: str, name: str) -> str:
+    """A condition somebody wrote: parsed, never pasted."""
+    from bedstone.salesforce.soql import SyntaxProblem, parse_soql, write  # noqa: PLC0415
+    from bedstone.salesforce.soql.tree import Query  # noqa: PLC0415
+
+    text = clause.strip()
+    if text.lower().startswith("where "):
+        text = text[6:]
+    try:
+        query = parse_soql(f"SELECT Id FROM {name} WHERE {text}")
+    except SyntaxProblem as problem:
+        raise InvalidInput(f"whereClause cannot be read: {problem.message}", parameter="whereClause") from None
+    if query != Query(query.columns, query.sources, query.where) or query.where is None:
+        raise InvalidInput("whereClause holds more than a condition", parameter="whereClause")
+    return f"WHERE {write(query.where)}"
+
+
+def _validated(query: str, org: "OrgGraph") -> "Report":
+    from bedstone.library.schema.grounding import hallucination  # noqa: PLC0415
+    from bedstone.salesforce.validation import validate  # noqa: PLC0415
+
+    return validate(query, org.graph, ground=hallucination(org.grounder))
+
+
+def _result(report: "Report") -> ValidationResult:
+    from bedstone.toolsets.salesforce_graph.views import message  # noqa: PLC0415
+
+    return ValidationResult(
+        valid=report.valid,
+        messages=[message(item) for item in report.messages],
+        corrected_query=report.corrected,
+    )
+
+
+def _refusal(report: "Report", parameter: str) -> BedstoneError:
+    """The first thing that is wrong, all of them, and what was meant."""
+    wrong = [item for item in report.messages if item.type == "error"]
+    messages = [
+        {"code": item.code, "message": item.message, "line": item.line, "column": item.column} for item in wrong
+    ]
+    return InvalidInput(wrong[0].message, parameter=parameter, messages=messages, correctedQuery=report.corrected)
+
+
+def _page(page: dict[str, Any], org: str, address: str, skip: int, arguments: ExecuteSoql) -> QueryResult:
+    """Some records of what Salesforce sent, as many as are bearable."""
+    most = arguments.max_rows
+    rows = [_compact(row) for row in page["records"][skip:]]
+    shown: list[dict[str, Any]] = []
+    size = 0
+    for row in rows[:most]:
+        size += len(json.dumps(row, ensure_ascii=False))
+        if size > MOST_CHARACTERS and shown:
+            break
+        shown.append(row)
+    following = page.get("nextRecordsUrl")
+    rest = len(rows) - len(shown)
+    cursor = None
+    if rest:  # the first page has no address of its own: it is asked for again
+        cursor = _made_cursor(org, address or arguments.query, skip + len(shown))
+    elif following:
+        cursor = _made_cursor(org, str(following), 0)
+    return QueryResult(
+        total_size=page["totalSize"],
+        done=cursor is None,
+        records=shown,
+        next_cursor=cursor,
+        truncated=True if rest and len(shown) < most else None,
+    )
+
+
+def _compact(record: Any) -> Any:
+    """A record without the addresses Salesforce adds."""
+    if isinstance(record, dict):
+        return {key: _compact(value) for key, value in record.items() if key != "attributes"}
+    return [_compact(item) for item in record] if isinstance(record, list) else record
+
+
+def _made_cursor(org: str, address: str, skip: int) -> str:
+    return base64.urlsafe_b64encode(json.dumps([org, address, skip]).encode()).decode()
+
+
+def _opened_cursor(arguments: ExecuteSoql, org: str) -> tuple[str, int]:
+    """The address of a page, or none for the first one; and how many of its records were shown."""
+    if arguments.cursor is None:
+        return "", 0
+    try:
+        name, where, skip = json.loads(base64.urlsafe_b64decode(arguments.cursor.encode()))
+    except (ValueError, TypeError):
+        raise InvalidInput("cursor is not one of ours", parameter="cursor") from None
+    if name == org and isinstance(skip, int) and skip >= 0 and isinstance(where, str):
+        if where == arguments.query:
+            return "", skip
+        if re.fullmatch(r"/services/data/v\d+\.0/query/[\w-]+", where):
+            return where, skip
+    raise InvalidInput("cursor is not one of this query", parameter="cursor")
+
+
+def _shape_patterns(query: str, org: "OrgGraph") -> list[AntiPattern]:
+    from bedstone.salesforce.soql import parse_soql  # noqa: PLC0415
+    from bedstone.salesforce.soql.tree import Number, Path, Query, Text  # noqa: PLC0415
+    from bedstone.salesforce.validation.validator import terms_of  # noqa: PLC0415
+
+    tree = parse_soql(query)
+    item = org.graph.get(tree.sources[0].name)
+    found: list[AntiPattern] = []
+
+    def add(pattern: str, message: str, severity: Any) -> None:
+        found.append(AntiPattern(pattern=pattern, message=message, severity=severity))
+
+    children = [column for column in tree.columns if isinstance(column.expression, Query)]
+    if len(children) > 5:  # noqa: PLR2004
+        add("many_subqueries", f"{len(children)} child subqueries make one slow query of many.", "medium")
+    if isinstance(tree.offset, Number) and tree.offset.value >= 1000:  # noqa: PLR2004
+        add("deep_offset", "OFFSET ends at 2,000; page by Id or by date instead.", "medium")
+    if tree.limit is not None and not tree.order_by and tree.group_by is None:
+        add("limit_without_order", "LIMIT without ORDER BY gives any rows, others next time.", "low")
+    for column in tree.columns:
+        field = item.field(column.expression.parts[-1]) if item and isinstance(column.expression, Path) else None
+        if field is not None and field.type == "textarea" and field.length > 255:  # noqa: PLR2004
+            add("long_text_in_list", f'"{field.name}" is long text; select it for single records.', "medium")
+    for term, _ in terms_of(tree.where) if tree.where is not None else ():
+        right = getattr(term, "right", None)
+        if isinstance(right, Text) and isinstance(term.left, Path) and term.left.parts[-1].lower().endswith("id"):
+            add("hard_coded_id", f'"{right.value}" is an id: it differs from org to org.', "medium")
+    return found
