@@ -67,7 +67,7 @@ bench-knowledge: setup  ## Reading, embedding and searching files, beside peers 
 
 bench-salesforce: setup  ## The SOQL parser beside another one, and the demo org
 	@$(INSTALL) --group node
-	@PYTHONPATH=tests $(BIN)/python benchmarks/bench_salesforce.py
+	@PYTHONPATH=tests:benchmarks $(BIN)/python benchmarks/bench_salesforce.py
 
 soak: setup  ## Kill the server at random moments, again and again (KILLS=60)
 	@PYTHONPATH=tests $(BIN)/python tests/soak/knowledge.py $(if $(KILLS),--kills $(KILLS))

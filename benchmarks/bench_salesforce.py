@@ -12,8 +12,18 @@ import time
 from pathlib import Path
 from typing import Any
 
+from large_schema import describes
+
+from bedstone.library.schema.search import SchemaSearch
+from bedstone.library.schema.store import SchemaStore, Staged
 from bedstone.salesforce.demo_org.org import DemoOrg, open_org
+from bedstone.salesforce.graph.describes import from_describe, to_row
+from bedstone.salesforce.graph.paths import PathFinder
 from bedstone.salesforce.soql import parse_soql, write
+from bedstone.salesforce.validation import validate
+from bedstone.salesforce.validation.scope import suggest_object
+from bedstone.search.embedders.minilm import MiniLm
+from bedstone.toolsets.salesforce_graph.views import object_details, object_line
 from support.node import run_script
 
 DATA = Path(os.environ.get("BEDSTONE_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -96,6 +106,79 @@ def the_org(work: Path) -> None:
     org.close()
 
 
+LARGE = "apexdevtools_sobject_types.json.gz"
+PAIRS = (
+    ("Account", "Opportunity"),
+    ("Account", "Contact"),
+    ("Case", "Product2"),
+    ("Task", "Account"),
+    ("Lead", "Quote"),
+)
+QUERIES = (
+    "SELECT Id, Name, Owner.Name, (SELECT Id, LastName FROM Contacts) FROM Account WHERE CreatedDate = LAST_N_DAYS:30",
+    "SELECT StageName, COUNT(Id) FROM Opportunity WHERE IsWon = true GROUP BY StageName ORDER BY COUNT(Id) DESC",
+    "SELECT Id FROM Case WHERE AccountId IN (SELECT Id FROM Account WHERE Name LIKE 'A%') LIMIT 10",
+)
+QUESTIONS = (
+    "customers that pay late",
+    "where a patient lives",
+    "invoice lines",
+    "how long a call took",
+    "loan officer",
+)
+
+
+def the_graph(work: Path) -> None:
+    """The largest schema there is: what a server with it costs."""
+    store = SchemaStore(work / "large")
+    objects = [from_describe(item) for item in describes(DATA / "salesforce" / "schema" / LARGE)]
+    rows = [to_row(item) for item in objects]
+    store.stage([Staged(item.name, row, "") for item, row in zip(objects, rows, strict=True)], {})
+    store.complete([item.name for item in objects], {})
+    del objects
+    floor = _once(lambda: [json.loads(line) for line in rows])
+    before = _memory_mb()
+    started = time.process_time()
+    graph = store.load()
+    graph.children("Account")
+    loaded = time.process_time() - started
+    finder = PathFinder(graph)
+    search = SchemaSearch(graph, store.folder, MiniLm)
+    print(f"\n## Schema graph, {len(graph.objects):,} objects, {graph.field_count:,} fields\n")
+    row("what", "CPU ms", "at most")
+    row(*["---"] * 3)
+    row(f"load, edges included ({loaded / floor:.1f} of reading the same JSON alone)", f"{loaded * 1000:.0f}", 2000)
+    row("memory it takes, MB", f"{_memory_mb() - before:.0f}", 300)
+    lines = best(lambda: [object_line(item, graph) for item in list(graph.objects.values())[:1000]], 1)
+    account = graph.get("Account")
+    assert account
+    row("list, 1,000 rows", f"{lines / 1000:.1f}", 5)
+    row("get, Account", f"{best(lambda: object_details(account, graph), 3) / 1000:.1f}", 5)
+    row("find, with suggestions", f"{best(lambda: suggest_object('Acount', graph), 1) / 1000:.1f}", 5)
+    row("validate, median", f"{statistics.median(best(lambda q=q: validate(q, graph)) for q in QUERIES) / 1000:.2f}", 1)
+    first = [_once(lambda pair=pair: finder.find(*pair)) * 1000 for pair in PAIRS]
+    again = [best(lambda pair=pair: finder.find(*pair), 1) / 1000 for pair in PAIRS]
+    row("paths to depth 5, first time, worst", f"{max(first):.0f}", "")
+    row("paths to depth 5, median / worst", f"{statistics.median(again):.0f} / {max(again):.0f}", 50)
+    made = _once(search.make_vectors)
+    for kind in ("objects", "fields"):
+        search.search("warm up", kind)
+        taken = [_once(lambda q=q, k=kind: search.search(q, k)) * 1000 for q in QUESTIONS]
+        row(f"semantic-search, {kind}, median", f"{statistics.median(taken):.0f}", 25)
+    print(f"\nVectors of all names are made once in {made:.0f} s of CPU.")
+
+
+def _once(work: Any) -> float:
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+def _memory_mb() -> float:
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
+
+
 def more_leads(org: DemoOrg) -> None:
     item = org.schema.get("Lead")
     assert item
@@ -112,6 +195,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bedstone-bench-") as folder:
         parsing(Path(folder))
         the_org(Path(folder))
+        the_graph(Path(folder))
 
 
 if __name__ == "__main__":

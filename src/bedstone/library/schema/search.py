@@ -1,5 +1,6 @@
 """Objects and fields by what they are about: names, labels, help, picklist values, words people use, and meaning."""
 
+import heapq
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -24,7 +25,8 @@ EXACT, NAMED = 1.0, 0.85
 BY_WORDS, BY_MEANING = 0.6, 0.4  # of what is neither
 NAME_WEIGHT, HELP_WEIGHT, VALUE_WEIGHT = 1.0, 0.6, 0.7
 LEAST_COSINE, MOST_COSINE = 0.25, 0.75
-MOST_CANDIDATES = 400
+MOST_CANDIDATES, MOST_TEXTS, MOST_PLACES, MOST_MATCHES = 400, 150, 20, 200
+COMMON = 0.1  # share of all entries from which a word tells nothing, where others do
 FILE = "vectors.npz"
 
 
@@ -55,18 +57,20 @@ class SchemaSearch:
         scores = self._by_words(terms, kind, target)
         meaning = self._by_meaning(query, kind)
         candidates = dict(scores)
+        entries = self._entries(kind)
         for text, cosine in meaning.items():
-            for place in self._places(kind).get(text, ()):
-                if target is None or self._entries(kind)[place][0] is target:
-                    candidates.setdefault(place, (0.0, "meaning"))
-                    lexical, why = candidates[place]
-                    shown = min(1.0, max(0.0, (cosine - LEAST_COSINE) / (MOST_COSINE - LEAST_COSINE)))
-                    blended = BY_WORDS * lexical + BY_MEANING * shown if meaning else lexical
-                    candidates[place] = (max(lexical * 0.8, blended), why if lexical else "meaning")
+            places = self._places(kind).get(text, [])
+            near = places[:MOST_PLACES] if target is None else [at for at in places if entries[at][0] is target]
+            shown = min(1.0, max(0.0, (cosine - LEAST_COSINE) / (MOST_COSINE - LEAST_COSINE)))
+            for place in near:
+                lexical, why = scores.get(place, (0.0, "meaning"))
+                blended = BY_WORDS * lexical + BY_MEANING * shown
+                candidates[place] = (max(lexical * 0.8, blended), why)
         if kind == "objects":
             for item, score, why in self.objects_named(query):
                 candidates[self._object_numbers[item.name]] = (score, why)
-        matches = [self._match(query, kind, place, score) for place, score in candidates.items()]
+        best = heapq.nlargest(max(MOST_MATCHES, limit), candidates, key=lambda place: candidates[place][0])
+        matches = [self._match(query, kind, place, candidates[place]) for place in best]
         matches.sort(key=lambda match: (-match.score, -len(self._graph.children(match.object.name)), _name(match)))
         return matches[:limit]
 
@@ -109,7 +113,10 @@ class SchemaSearch:
         asked = sum(weights[term] for term in terms if terms[term] == "") or 1.0
         entries = self._entries(kind)
         found: dict[int, dict[str, tuple[float, str]]] = {}
+        rare = {term for term in terms if len(index.get(term, ())) < COMMON * total_entries}
         for term, said in terms.items():
+            if term not in rare and rare and target is None:
+                continue
             share = NAMED / len(FIELD_WORDS[said]) if said else 1.0  # a word that stands for several needs them all
             best: dict[int, tuple[float, str]] = {}
             for place, strength, why in index.get(term, ()):
@@ -184,7 +191,10 @@ class SchemaSearch:
 
         near = matrix @ embedder.embed_query(query).astype(np.float32)
         places = self._places(kind)
-        order = np.argsort(-near)[:MOST_CANDIDATES]
+        most = min(MOST_TEXTS, len(texts))
+        if not most:
+            return {}
+        order = np.argpartition(-near, most - 1)[:most]
         return {
             texts[place]: float(near[place])
             for place in order
@@ -233,11 +243,22 @@ class SchemaSearch:
 
     @cached_property
     def _object_places(self) -> Mapping[str, list[int]]:
-        return _by_text((place, item.label) for place, (item, _) in enumerate(self._entries("objects")))
+        return self._by_text((place, item.label) for place, (item, _) in enumerate(self._entries("objects")))
 
     @cached_property
     def _field_places(self) -> Mapping[str, list[int]]:
-        return _by_text((place, field.label) for place, (_, field) in enumerate(self._entries("fields")) if field)
+        return self._by_text((place, field.label) for place, (_, field) in enumerate(self._entries("fields")) if field)
+
+    def _by_text(self, labels: Iterable[tuple[int, str]]) -> dict[str, list[int]]:
+        """Entries by what they are called; of many, those of well-connected objects first."""
+        places: dict[str, list[int]] = {}
+        for place, label in labels:
+            places.setdefault(label.lower(), []).append(place)
+        entries = self._entries("fields")
+        for found in places.values():
+            if len(found) > MOST_PLACES:
+                found.sort(key=lambda place: -len(self._graph.children(entries[place][0].name)))
+        return places
 
     def _match(self, query: str, kind: Kind, place: int, scored: tuple[float, str]) -> Match:
         item, field = self._entries(kind)[place]
@@ -285,13 +306,6 @@ def _add(
 ) -> None:
     for word in {singular(word) for word in words}:
         index.setdefault(word, []).append((place, strength, why))
-
-
-def _by_text(labels: Iterable[tuple[int, str]]) -> dict[str, list[int]]:
-    places: dict[str, list[int]] = {}
-    for place, label in labels:
-        places.setdefault(label.lower(), []).append(place)
-    return places
 
 
 def _phrase_key(phrase: str) -> str:

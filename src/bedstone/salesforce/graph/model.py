@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+from bedstone.salesforce.graph.names import Names
+
 RelationshipType = Literal["LOOKUP", "MASTER_DETAIL", "HIERARCHICAL"]
 
 TEXT_TYPES = frozenset(
@@ -173,6 +175,11 @@ class SchemaGraph:
     @property
     def field_count(self) -> int:
         return sum(len(item.fields) for item in self.objects.values())
+
+    @cached_property
+    def names(self) -> Names:
+        """The objects' names, to find the one that was meant."""
+        return Names({item.name: item.label for item in self.objects.values()})
 
     @cached_property
     def by_prefix(self) -> Mapping[str, ObjectSchema]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 CERTAIN = 0.8  # similarity from which a name is corrected without asking
-MOST_SUGGESTIONS = 3
+MOST_SUGGESTIONS, MOST_SLIPS = 3, 3
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 SUFFIXES = ("__c", "__r", "__pc", "__x", "__mdt", "__e", "__b", "__kav")
 
@@ -19,6 +19,34 @@ class Suggestions:
 
     def __bool__(self) -> bool:
         return bool(self.names)
+
+
+class Names:
+    """Many names with their labels, arranged so that few must be looked at."""
+
+    def __init__(self, labels: Mapping[str, str]) -> None:
+        self._labels = labels
+        self._alike: dict[str, list[str]] = {}
+        self._by_length: dict[int, list[str]] = {}
+        for name, label in labels.items():
+            bare = _bare(name.lower())
+            self._by_length.setdefault(len(bare), []).append(name)
+            for key in {_singular(bare), _singular(squeezed(label)), bare.removesuffix("id")}:
+                self._alike.setdefault(key, []).append(name)
+
+    def near(self, written: str) -> dict[str, str]:
+        """Those that may be meant, with their labels."""
+        bare = _bare(written.lower())
+        keys = {_singular(bare), bare.removesuffix("id"), _singular(squeezed(written))}
+        found = {name: self._labels[name] for key in keys for name in self._alike.get(key, ())}
+        for length in range(len(bare) - MOST_SLIPS, len(bare) + MOST_SLIPS + 1):
+            for name in self._by_length.get(length, ()):
+                start = name[:2].lower()
+                if (
+                    start[:1] == bare[:1] or start[1:] == bare[:1] or start[:1] == bare[1:2]
+                ):  # of two slips, one is later
+                    found[name] = self._labels[name]
+        return found
 
 
 def suggest(written: str, candidates: Mapping[str, str]) -> Suggestions:

@@ -186,4 +186,4 @@ def is_polymorphic(link: Field) -> bool:
 
 def suggest_object(name: str, graph: SchemaGraph) -> Suggestions:
     """Objects that were probably meant."""
-    return suggest(name, {item.name: item.label for item in graph.objects.values()})
+    return suggest(name, graph.names.near(name))

@@ -1,0 +1,77 @@
+"""The largest schema of the data folder as describes: Apex types to field types, relationships by their names."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+TYPES = {
+    "Id": "reference",
+    "String": "string",
+    "Boolean": "boolean",
+    "Integer": "int",
+    "Decimal": "double",
+    "Double": "double",
+    "Date": "date",
+    "Datetime": "datetime",
+    "Time": "time",
+    "Blob": "base64",
+    "Address": "address",
+    "Location": "location",
+    "Long": "long",
+}
+
+
+def describes(file: Path) -> Iterator[dict[str, Any]]:
+    """Every object as an org would describe it, with what the file knows."""
+    objects = json.loads(gzip.decompress(file.read_bytes()))
+    fields = {name: _fields(item["fields"], objects) for name, item in objects.items()}
+    for name, item in objects.items():
+        children, used = [], set()
+        for child in item["children"]:
+            link = next(
+                (
+                    field["name"]
+                    for field in fields.get(child["childSObject"], ())
+                    if name in field["referenceTo"] and (child["childSObject"], field["name"]) not in used
+                ),
+                None,
+            )
+            if link is not None:
+                used.add((child["childSObject"], link))
+                children.append({**child, "field": link})
+        yield {
+            "name": name,
+            "label": name,
+            "labelPlural": f"{name}s",
+            "fields": fields[name],
+            "childRelationships": children,
+        }
+
+
+def _fields(listed: list[dict[str, str]], objects: dict[str, Any]) -> list[dict[str, Any]]:
+    parents = {item["name"]: item["apexType"] for item in listed if item["apexType"] in objects}
+    made = []
+    for item in listed:
+        name, apex = item["name"], item["apexType"]
+        if name in parents and apex not in TYPES:
+            continue
+        kind = TYPES.get(apex, "string")
+        relationship = None
+        if name == "Id":
+            kind = "id"
+        elif kind == "reference":
+            relationship = name[:-2] if name.endswith("Id") else name.replace("__c", "__r")
+        target = parents.get(relationship or "")
+        made.append(
+            {
+                "name": name,
+                "label": name,
+                "type": kind,
+                "referenceTo": [target] if target else [],
+                "relationshipName": relationship if target else None,
+                "nameField": name == "Name",
+            }
+        )
+    return made
