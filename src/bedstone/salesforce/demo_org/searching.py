@@ -234,4 +234,6 @@ def marked(text: str, words: Sequence[str]) -> str:
 def _window(text: str, words: Sequence[str], length: int) -> str:
     first = next((found.start() for found in WORD.finditer(text) if found[0].casefold() in words), 0)
     start = max(0, first - length // 3)
+    if start:
+        start = text.find(" ", start, first) + 1 or start
     return " ".join(text[start : start + length].split())
