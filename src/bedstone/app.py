@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # commands that do not serve never import the SDK
 logger = logging.getLogger(__name__)
 
 DEMO_ORG = "demo"
+UPLOADS = "uploads"
 FITTED_PROXIMITY = 1.25  # the setting under which nearness counts as it was fitted
 
 
@@ -142,7 +143,8 @@ def open_knowledge(settings: Settings) -> "KnowledgeBase":
     options = KnowledgeOptions(
         documents_path=storage.documents_path or settings.data_folder / "documents",
         index_path=_knowledge_index(settings),
-        allowed_roots=storage.allowed_roots,
+        # What the page uploads comes through a folder of ours.
+        allowed_roots=[*storage.allowed_roots, settings.data_folder / UPLOADS] if storage.allowed_roots else [],
         max_file_size_mb=settings.processing.max_file_size_mb,
         max_concurrent_tasks=settings.processing.max_concurrent_tasks,
         read_only=settings.read_only,

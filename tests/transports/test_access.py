@@ -216,8 +216,8 @@ def test_with_a_token_file_it_listens_everywhere(tmp_path: Path) -> None:
         assert server.request("POST", "/mcp", body, headers)[0] == 200
         assert server.request("POST", "/mcp", body, headers | {"host": "kb.example"})[0] == 200
         assert server.request("POST", "/mcp", body, headers | {"host": "evil.example"})[0] == 421
-        assert [server.request("GET", path)[0] for path in ("/", "/static/style.css")] == [401, 401]
-        assert [server.request("GET", path, headers=headers)[0] for path in ("/", "/static/style.css")] == [200, 200]
+        assert [server.request("GET", path)[0] for path in ("/", "/static/search.js", "/login")] == [401, 401, 200]
+        assert [server.request("GET", path, headers=headers)[0] for path in ("/", "/static/search.js")] == [200, 200]
         assert TOKEN not in server.log.read_text()
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import uvicorn
 
     from bedstone.cli.salesforce import DemoOrgBeside
+    from bedstone.web import PageOptions
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +101,7 @@ async def _serve_network(app: App, beside: Callable[[App], Awaitable[None]] | No
         access,
         transports=NETWORK_TRANSPORTS if everything else (mcp.transport,),
         json_response=mcp.json_response,
-        pages=page_routes(app.toolsets, _client_configuration(app)) if everything else (),
+        pages=page_routes(app.toolsets, _page_options(app)) if everything else (),
     )
     config = uvicorn.Config(
         asgi,
@@ -157,9 +158,18 @@ def _announce(app: App) -> None:
         click.echo(banner(app), err=True)
 
 
-def _client_configuration(app: App) -> Callable[[str], str]:
-    guarded = app.settings.access_token is not None
-    return lambda base: snippet(network_entry(f"{base}/mcp", guarded=guarded))
+def _page_options(app: App) -> "PageOptions":
+    from bedstone.transports.access import COOKIE, page_cookie
+    from bedstone.web import PageOptions
+
+    token = app.settings.access_token
+    return PageOptions(
+        client_configuration=lambda base: snippet(network_entry(f"{base}/mcp", guarded=token is not None)),
+        data_folder=app.settings.data_folder,
+        read_only=app.settings.read_only,
+        token=token,
+        cookie=(COOKIE, page_cookie(token)) if token else ("", ""),
+    )
 
 
 def banner(app: App) -> str:

@@ -5,12 +5,15 @@ import logging
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from ipaddress import ip_address
 from socket import gethostname
+from urllib.parse import quote
 
 import mcp_types as wire
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
+from starlette.requests import cookie_parser
+from starlette.responses import JSONResponse, RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bedstone.errors import InvalidSetting
@@ -19,7 +22,11 @@ from bedstone.transports.jsonrpc import failure
 logger = logging.getLogger(__name__)
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-OPEN_PATHS = re.compile(r"/healthz|/readyz|/\.well-known/oauth-protected-resource(/.*)?")
+OPEN_PATHS = re.compile(
+    r"/healthz|/readyz|/\.well-known/oauth-protected-resource(/.*)?|/login|/static/(style\.css|icon\.svg)"
+)
+MCP_PATHS = re.compile(r"(^|/)(mcp|sse|messages)(/|$)")  # what agents use: only the token itself opens it
+COOKIE, UNAUTHORIZED = "bedstone_page", 401
 ANY_HOST = "*"
 AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
 
@@ -62,7 +69,10 @@ class Guard:
             await self._app(scope, receive, send)
             return
         logger.warning("Refused %r: %s", scope["path"], refusal.message, extra={"action": "request_refused"})
-        if scope["type"] == "websocket":
+        if refusal.status == UNAUTHORIZED and _is_page(scope):
+            following = quote(scope["path"])
+            await RedirectResponse(f"/login?next={following}", 303)(scope, receive, send)
+        elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008, "reason": refusal.message})  # becomes HTTP 403
         else:
             await _respond(refusal)(scope, receive, send)
@@ -75,6 +85,8 @@ class Guard:
         if origin is not None and not self._is_our_origin(origin, host):
             return Refusal(403, f"Origin not allowed: {origin!r}. Add its host to the setting mcp.allowed_hosts.")
         if self._access.token and not OPEN_PATHS.fullmatch(scope["path"]):
+            if not MCP_PATHS.search(scope["path"]) and _has_cookie(headers, self._access.token):
+                return None
             return self._check_token(headers.get("authorization", ""), self._access.token)
         return None
 
@@ -97,6 +109,23 @@ class Guard:
         return Refusal(401, "A valid token is needed: send Authorization: Bearer <token>.")
 
 
+def page_cookie(token: str) -> str:
+    """What the page's cookie says of whoever showed the token; it does not give the token away."""
+    return hmac.new(token.encode(), b"bedstone page", sha256).hexdigest()
+
+
+def _has_cookie(headers: Headers, token: str) -> bool:
+    given = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
+    return hmac.compare_digest(given.encode(), page_cookie(token).encode())
+
+
+def _is_page(scope: Scope) -> bool:
+    """Whether a browser asks for a page, for a person to see."""
+    wants = Headers(scope=scope).get("accept", "")
+    is_read = scope["type"] == "http" and scope["method"] == "GET"
+    return is_read and "text/html" in wants and not MCP_PATHS.search(scope["path"])
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address."""
     if host.lower() == "localhost":
@@ -115,5 +144,5 @@ def _host_name(authority: str) -> str | None:
 
 def _respond(refusal: Refusal) -> JSONResponse:
     error = wire.ErrorData(code=wire.INVALID_REQUEST, message=refusal.message)
-    headers = {"WWW-Authenticate": 'Bearer realm="bedstone"'} if refusal.status == 401 else None  # noqa: PLR2004
+    headers = {"WWW-Authenticate": 'Bearer realm="bedstone"'} if refusal.status == UNAUTHORIZED else None
     return JSONResponse(failure(None, error), refusal.status, headers)

@@ -1,5 +1,29 @@
-"""The page for people: what is served, and how to connect to it."""
+"""Pages for people: see, search and manage what the agents know."""
 
-from bedstone.web.home import page_routes
+from collections.abc import Mapping
 
-__all__ = ["page_routes"]
+from starlette.routing import BaseRoute, Mount
+from starlette.staticfiles import StaticFiles
+
+from bedstone.toolkit import Toolset
+from bedstone.web.documents import document_routes
+from bedstone.web.home import home_routes
+from bedstone.web.login import login_routes
+from bedstone.web.pages import HERE, PageOptions, Pages
+from bedstone.web.search import search_routes
+from bedstone.web.tools import tool_routes
+
+__all__ = ["PageOptions", "page_routes"]
+
+
+def page_routes(toolsets: Mapping[str, Toolset], options: PageOptions) -> list[BaseRoute]:
+    """Every page, and what they load."""
+    pages = Pages(toolsets, options)
+    return [
+        *home_routes(pages),
+        *search_routes(pages),
+        *document_routes(pages),
+        *tool_routes(pages),
+        *login_routes(pages),
+        Mount("/static", StaticFiles(directory=HERE / "static")),
+    ]

@@ -1,32 +1,61 @@
-"""The home page: what agents get here, and the addresses to give them."""
+"""The home page: what is connected, how it is, and the addresses to give to agents."""
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from typing import Any
 
-from jinja2 import Environment, FileSystemLoader
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
 
-from bedstone import __version__
 from bedstone.toolkit import Toolset
+from bedstone.web.pages import Pages
 
-HERE = Path(__file__).parent
-POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
+# A tool that tells how a toolset is, and the figures of its answer that people want to see first.
+FIGURES: dict[str, tuple[str, dict[str, Any], tuple[tuple[str, str], ...]]] = {
+    "knowledge": (
+        "knowledge-status",
+        {},
+        (
+            ("knowledge_base.document_count", "documents"),
+            ("knowledge_base.total_chunks", "passages"),
+            ("health.status", "health"),
+        ),
+    ),
+    "kb": ("get_kb_info", {}, (("status", "state"), ("info.contentLength", "characters"))),
+}
 
 
-def page_routes(toolsets: Mapping[str, Toolset], client_configuration: Callable[[str], str]) -> list[BaseRoute]:
-    """The page at / and what it loads; `client_configuration` gives what to paste, for an address of ours."""
-    templates = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=True)
+def home_routes(pages: Pages) -> list[BaseRoute]:
+    """The page at /."""
 
     async def home(request: Request) -> Response:
         base = str(request.base_url).rstrip("/")
-        page = templates.get_template("home.html").render(
-            base=base, toolsets=toolsets.values(), snippet=client_configuration(base), version=__version__
+        cards = [await _card(label, toolset) for label, toolset in pages.toolsets.items()]
+        return pages.render(
+            request, "home.html", page="home", base=base, cards=cards, snippet=pages.options.client_configuration(base)
         )
-        return HTMLResponse(page, headers={"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff"})
 
-    return [Route("/", home), Mount("/static", StaticFiles(directory=HERE / "static"))]
+    return [Route("/", home)]
+
+
+async def _card(label: str, toolset: Toolset) -> dict[str, Any]:
+    """A toolset, what it says of itself, and what keeps it from working."""
+    figures: list[tuple[str, str]] = []
+    known = FIGURES.get(label)
+    if known is not None:
+        name, arguments, wanted = known
+        reply = await toolset.call(name, arguments)
+        if not reply.is_error and isinstance(reply.payload, dict):
+            for path, shown in wanted:
+                value: Any = reply.payload
+                for part in path.split("."):
+                    value = value.get(part) if isinstance(value, dict) else None
+                if value is not None:
+                    figures.append((shown, f"{value:,}" if isinstance(value, int) else str(value)))
+    return {
+        "label": label,
+        "address": label.replace("_", "-"),
+        "title": toolset.title,
+        "tools": list(toolset.tools.values()),
+        "figures": [*figures, ("tools", str(len(toolset.tools)))],
+        "problems": list(toolset.problems()),
+    }

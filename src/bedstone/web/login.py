@@ -1,0 +1,56 @@
+"""Where a person shows the token once; a cookie remembers that, not the token."""
+
+import hmac
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from bedstone.web.pages import Pages
+
+KEPT_SECONDS = 30 * 24 * 3600
+
+
+def login_routes(pages: Pages) -> list[BaseRoute]:
+    """/login and /logout; nobody needs them where there is no token."""
+
+    async def show(request: Request) -> Response:
+        return pages.render(request, "login.html", page="login", failed=False, following=_following(request))
+
+    async def check(request: Request) -> Response:
+        form = await request.form()
+        given, token = str(form.get("token", "")).strip(), pages.options.token or ""
+        if not token or not hmac.compare_digest(given.encode(), token.encode()):
+            return pages.render(
+                request, "login.html", page="login", status=401, failed=True, following=_following(request)
+            )
+        answer = RedirectResponse(_following(request), 303)
+        name, value = pages.options.cookie
+        answer.set_cookie(
+            name,
+            value,
+            max_age=KEPT_SECONDS,
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+        return answer
+
+    async def leave(request: Request) -> Response:
+        form = await request.form()
+        pages.check_csrf(request, str(form.get("csrf", "")))
+        answer = RedirectResponse("/login", 303)
+        answer.delete_cookie(pages.options.cookie[0], httponly=True, samesite="strict")
+        return answer
+
+    return [
+        Route("/login", show, methods=["GET"]),
+        Route("/login", check, methods=["POST"]),
+        Route("/logout", leave, methods=["POST"]),
+    ]
+
+
+def _following(request: Request) -> str:
+    """Where to go afterwards: a page of ours and nothing else."""
+    wanted = request.query_params.get("next", "/")
+    return wanted if wanted.startswith("/") and not wanted.startswith("//") and "\\" not in wanted else "/"

@@ -1,0 +1,16 @@
+// Talking to the server: answers are HTML that it has escaped itself.
+const csrf = document.querySelector("meta[name=csrf]").content;
+
+export async function get(address, signal) {
+  return read(await fetch(address, { signal, headers: { "x-part": "1" } }));
+}
+
+export async function post(address, body) {
+  return read(await fetch(address, { method: "POST", body, headers: { "x-csrf": csrf, "x-part": "1" } }));
+}
+
+async function read(answer) {
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(text || `The server answered ${answer.status}.`);
+  return text;
+}

@@ -1,0 +1,129 @@
+"""Every tool with a form made from its schema: the request and the answer as an agent sees them."""
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from bedstone.errors import BedstoneError, UnknownTool
+from bedstone.toolkit import Tool, Toolset
+from bedstone.web.pages import Pages, tokens
+
+LONG_TEXTS = frozenset({"query", "question", "whereClause", "content"})
+
+
+def tool_routes(pages: Pages) -> list[BaseRoute]:
+    """/tools and /tools/{name}."""
+
+    def find(name: str) -> tuple[Toolset, Tool]:
+        for toolset in pages.toolsets.values():
+            if name in toolset.tools:
+                return toolset, toolset.tools[name]
+        raise UnknownTool(f"There is no tool called {name!r}.")
+
+    async def listed(request: Request) -> Response:
+        groups = [(toolset.title, list(toolset.tools.values())) for toolset in pages.toolsets.values()]
+        return pages.render(request, "tools.html", page="tools", groups=groups)
+
+    async def shown(request: Request) -> Response:
+        name = request.path_params["name"]
+        try:
+            _, tool = find(name)
+        except BedstoneError as error:
+            return pages.problem(request, error, page="tools")
+        fields = _fields(tool, dict(request.query_params))
+        return pages.render(request, "tool.html", page="tools", tool=tool, fields=fields)
+
+    async def called(request: Request) -> Response:
+        """Call the tool with what the form says; what would change something needs a form of ours."""
+        form = await request.form()
+        name = request.path_params["name"]
+        toolset, tool = find(name)
+        pages.check_csrf(request, str(form.get("csrf", "")))
+        arguments, problem = _arguments(tool, {key: str(value) for key, value in form.items()})
+        if problem is not None:
+            return pages.part("tool_answer.html", problem=problem, arguments=arguments)
+        started = time.perf_counter()
+        reply = await toolset.call(name, arguments)
+        taken = (time.perf_counter() - started) * 1000
+        text = reply.text
+        return pages.part(
+            "tool_answer.html",
+            problem=None,
+            arguments={"name": name, "arguments": arguments},
+            answer=json.dumps(reply.payload, ensure_ascii=False, indent=2)
+            if not isinstance(reply.payload, str | tuple)
+            else text,
+            is_error=reply.is_error,
+            tokens=tokens(text),
+            milliseconds=round(taken, 1),
+        )
+
+    return [
+        Route("/tools", listed),
+        Route("/tools/{name}", shown, methods=["GET"]),
+        Route("/tools/{name}", called, methods=["POST"]),
+    ]
+
+
+def _fields(tool: Tool, given: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The inputs of a form, one for each argument."""
+    schema = tool.input_schema
+    required = set(schema.get("required", ()))
+    made = []
+    for name, facts in schema["properties"].items():
+        kind = facts.get("type", "string")
+        default = facts.get("default")
+        shown = given.get(
+            name,
+            ""
+            if default is None or default == {}
+            else str(default).lower()
+            if isinstance(default, bool)
+            else str(default),
+        )
+        made.append(
+            {
+                "name": name,
+                "label": name,
+                "help": facts.get("description", ""),
+                "choices": [str(item) for item in facts.get("enum", ())],
+                "kind": kind,
+                "is_long": name in LONG_TEXTS,
+                "is_json": kind in ("object", "array"),
+                "required": name in required,
+                "value": shown,
+                "low": facts.get("minimum"),
+                "high": facts.get("maximum"),
+            }
+        )
+    return made
+
+
+def _arguments(tool: Tool, form: Mapping[str, str]) -> tuple[dict[str, Any], str | None]:
+    """Arguments from what was typed, by the types of the schema; or what cannot be read."""
+    arguments: dict[str, Any] = {}
+    for name, facts in tool.input_schema["properties"].items():
+        text = form.get(name, "").strip()
+        if not text:
+            continue
+        kind = facts.get("type", "string")
+        try:
+            match kind:
+                case "integer":
+                    arguments[name] = int(text)
+                case "number":
+                    arguments[name] = float(text)
+                case "boolean":
+                    arguments[name] = text.lower() in ("true", "yes", "on", "1")
+                case "object" | "array":
+                    arguments[name] = json.loads(text)
+                case _:
+                    arguments[name] = text
+        except ValueError:
+            return arguments, f"{name} is not {'JSON' if kind in ('object', 'array') else 'a number'}: {text[:80]}"
+    return arguments, None

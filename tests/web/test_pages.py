@@ -1,0 +1,180 @@
+"""The pages in a real browser, against the real server."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, sync_playwright
+
+from support.processes import Listening, listening
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+HOSTILE_NAME = "<img src=x onerror=alert(1)>.txt"
+HOSTILE_TEXT = "The quick walrus <script>alert(2)</script> sleeps at noon."
+TOKEN = "open-sesame-please"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        if os.environ.get("CI"):
+            pytest.fail("There is no Chromium here; .ci/run installs it.")
+        pytest.skip("there is no Chromium here")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listening]:
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "notes.txt").write_text("Opening hours are nine to five.")
+    (folder / "docs").mkdir()
+    (folder / "docs" / "guide.md").write_text("# Guide\n\n## Pagination\n\nUse the cursor to page through results.\n")
+    options = ("--data-dir", folder / "data", "--kb-file", folder / "notes.txt", "--docs-dir", folder / "docs")
+    with listening(*options, log=folder / "log") as server:
+        yield server
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page that must not raise an alarm: no dialog, no error, nothing the policy refuses."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    alarms: list[str] = []
+
+    def note_dialog(dialog: Dialog) -> None:
+        alarms.append(f"dialog {dialog.message}")
+        dialog.dismiss()
+
+    def note_console(message: ConsoleMessage) -> None:
+        if message.type == "error" and not message.text.startswith("Failed to load resource"):  # a refusal is no alarm
+            alarms.append(message.text)
+
+    page.on("dialog", note_dialog)
+    page.on("pageerror", lambda error: alarms.append(str(error)))
+    page.on("console", note_console)
+    yield page
+    page.close()
+    assert alarms == []
+
+
+def test_home_tells_what_is_connected(server: Listening, page: Page) -> None:
+    page.goto(server.base)
+    expect(page.get_by_role("heading", name="What your agents know")).to_be_visible()
+    for title in ("Knowledge base", "Documentation", "Knowledge base file"):
+        expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
+    expect(page.locator("#snippet")).to_contain_text(f"{server.base}/mcp")
+    page.get_by_label("Search everything").fill("cursor")
+    page.keyboard.press("Enter")
+    expect(page.locator("#results mark").first).to_have_text("cursor")
+
+
+def test_a_hostile_file_is_added_found_shown_as_text_and_removed(server: Listening, page: Page, tmp_path: Path) -> None:
+    file = tmp_path / HOSTILE_NAME
+    file.write_text(HOSTILE_TEXT)
+    page.goto(f"{server.base}/documents")
+    page.set_input_files("#files", str(file))
+    expect(page.locator("#tasks li")).to_contain_text("completed", timeout=30_000)
+    page.goto(f"{server.base}/search")
+    page.get_by_label("Search everything").press_sequentially("walrus")
+    found = page.locator("#results article").first
+    expect(found).to_contain_text(HOSTILE_TEXT)
+    expect(found.locator("mark")).to_have_text("walrus")
+    assert "q=walrus" in page.url
+    found.get_by_role("link").click()
+    expect(page.locator(".chunk.target")).to_have_text(HOSTILE_TEXT)
+    expect(page.get_by_role("heading", level=1)).to_have_text(HOSTILE_NAME)
+    page.get_by_text("Remove this document").click()
+    page.get_by_role("button", name="Remove").click()
+    expect(page).to_have_url(f"{server.base}/documents")
+    expect(page.get_by_text(HOSTILE_NAME)).to_have_count(0)
+
+
+def test_a_file_that_cannot_be_taken_is_refused_in_words(server: Listening, page: Page, tmp_path: Path) -> None:
+    file = tmp_path / "program.exe"
+    file.write_bytes(b"MZ\0\0")
+    page.goto(f"{server.base}/documents")
+    page.set_input_files("#files", str(file))
+    expect(page.locator("#tasks li")).to_contain_text("program.exe", timeout=10_000)
+    expect(page.locator("#tasks li")).not_to_contain_text("uploading", timeout=10_000)
+    expect(page.locator("#tasks li")).not_to_contain_text("completed")
+
+
+def test_a_tool_is_called_with_a_form_made_from_its_schema(server: Listening, page: Page) -> None:
+    page.goto(f"{server.base}/tools")
+    page.get_by_role("link", name="search_docs").click()
+    page.get_by_label("query").fill("pagination")
+    page.get_by_label("limit").fill("3")
+    page.get_by_role("button", name="Call").click()
+    answer = page.locator("#answer")
+    expect(answer.locator("pre").first).to_contain_text('"limit": 3')
+    expect(answer.locator("pre.answer")).to_contain_text("guide.md")
+    expect(answer).to_contain_text("tokens")
+
+
+def test_the_page_fits_a_phone_and_the_dark(server: Listening, browser: Browser) -> None:
+    page = browser.new_page(viewport={"width": 360, "height": 740}, color_scheme="dark")
+    for path in ("/", "/search?q=cursor", "/documents", "/tools", "/tools/knowledge-search"):
+        page.goto(f"{server.base}{path}")
+        width = page.locator("html").evaluate("element => element.scrollWidth")
+        assert width <= 360, path
+        background = page.locator("body").evaluate("element => getComputedStyle(element).backgroundColor")
+        assert background == "rgb(20, 23, 26)"
+    page.close()
+
+
+def test_pages_keep_to_their_policy(server: Listening) -> None:
+    for path in ("/", "/search?q=x", "/documents", "/tools", "/tools/get_kb_info"):
+        status, body = server.request("GET", path)
+        assert status == 200
+        assert len(body) < 200_000
+        text = body.decode()
+        assert "<script>" not in text
+        assert "onclick=" not in text
+        assert "http://" not in text.replace(server.base, "").replace("http://127.0.0.1", "")
+    status, _ = server.request("GET", "/tools/no-such-tool")
+    assert status == 404
+    status, body = server.request("POST", "/documents", b"x", {"x-filename": "a.txt"})
+    assert (status, b"load the page again" in body) == (403, True)
+    status, _ = server.request(
+        "POST", "/documents/x/remove", b"", {"content-type": "application/x-www-form-urlencoded"}
+    )
+    assert status == 403
+
+
+def test_a_token_is_asked_for_once(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(TOKEN)
+    options = ("--data-dir", tmp_path / "data", "--token-file", tmp_path / "token", "--toolsets", "knowledge")
+    with listening(*options, log=tmp_path / "log") as server:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(f"{server.base}/documents")
+        expect(page).to_have_url(f"{server.base}/login?next=/documents")
+        page.get_by_label("Token").fill("wrong")
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_role("alert")).to_contain_text("not the token")
+        page.get_by_label("Token").fill(TOKEN)
+        page.get_by_role("button", name="Log in").click()
+        expect(page).to_have_url(f"{server.base}/documents")
+        (cookie,) = context.cookies()
+        assert (cookie["httpOnly"], cookie["sameSite"], TOKEN in cookie["value"]) == (True, "Strict", False)
+        headers = {"cookie": f"{cookie['name']}={cookie['value']}", "content-type": "application/json"}
+        message = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'
+        assert server.request("POST", "/mcp", message, headers)[0] == 401  # agents show the token itself
+        page.get_by_role("button", name="Log out").click()
+        page.goto(server.base)
+        expect(page).to_have_url(f"{server.base}/login?next=/")
+        context.close()
+
+
+def test_a_read_only_server_offers_no_changes(browser: Browser, tmp_path: Path) -> None:
+    options = ("--data-dir", tmp_path / "data", "--read-only", "--toolsets", "knowledge")
+    with listening(*options, log=tmp_path / "log") as server:
+        page = browser.new_page()
+        page.goto(f"{server.base}/documents")
+        expect(page.get_by_text("This server is read-only")).to_be_visible()
+        expect(page.locator("#files")).to_have_count(0)
+        page.close()
