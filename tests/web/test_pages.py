@@ -1,5 +1,6 @@
 """The pages in a real browser, against the real server."""
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, sync_playwright
 
-from support.processes import Listening, listening
+from support.processes import Listening, bedstone, listening
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HOSTILE_NAME = "<img src=x onerror=alert(1)>.txt"
@@ -177,4 +178,45 @@ def test_a_read_only_server_offers_no_changes(browser: Browser, tmp_path: Path) 
         page.goto(f"{server.base}/documents")
         expect(page.get_by_text("This server is read-only")).to_be_visible()
         expect(page.locator("#files")).to_have_count(0)
+        page.close()
+
+
+def test_a_schema_is_looked_at_and_queried(browser: Browser, tmp_path: Path) -> None:
+    folder = tmp_path / "describes"
+    folder.mkdir()
+    for name, link in (("Account", None), ("Contact", "Account")):
+        fields = [
+            {"name": "Id", "label": f"{name} ID", "type": "id"},
+            {"name": "Name", "label": f"{name} <b>Name</b>", "type": "string", "nameField": True},
+        ]
+        if link:
+            fields.append(
+                {
+                    "name": "AccountId",
+                    "label": "Account",
+                    "type": "reference",
+                    "referenceTo": [link],
+                    "relationshipName": link,
+                }
+            )
+        (folder / f"{name}.json").write_text(json.dumps({"name": name, "label": name, "fields": fields}))
+    made = bedstone("salesforce", "sync-schema", "--from", folder, "--data-dir", tmp_path / "data")
+    assert made.returncode == 0, made.stderr
+    with listening("--data-dir", tmp_path / "data", "--toolsets", "salesforce_graph", log=tmp_path / "log") as server:
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.goto(f"{server.base}/salesforce")
+        page.get_by_role("link", name="Contact").click()
+        expect(page.locator("svg a", has_text="Account")).to_be_visible()
+        expect(page.locator("#fields")).to_contain_text("<b>Name</b>")
+        page.get_by_label("Show fields with").fill("accountid")
+        expect(page.locator("#fields tbody tr:visible")).to_have_count(1)
+        page.goto(f"{server.base}/salesforce/paths?from=Account&to=Contact")
+        expect(page.locator("svg line")).to_have_count(1)
+        page.goto(f"{server.base}/salesforce/soql?q=SELECT+Id+FROM+Acount+LIMIT+1")
+        expect(page.locator("#check")).to_contain_text("column 16")
+        page.get_by_role("button", name="Use it").click()
+        expect(page.get_by_label("Query")).to_have_value("SELECT Id FROM Account LIMIT 1")
+        expect(page.locator("#check")).to_contain_text("valid")
+        page.get_by_role("button", name="Run").click()
+        expect(page.locator("#rows")).to_contain_text("no org to ask")
         page.close()

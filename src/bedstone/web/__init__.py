@@ -10,6 +10,7 @@ from bedstone.web.documents import document_routes
 from bedstone.web.home import home_routes
 from bedstone.web.login import login_routes
 from bedstone.web.pages import HERE, PageOptions, Pages
+from bedstone.web.salesforce import salesforce_routes
 from bedstone.web.search import search_routes
 from bedstone.web.tools import tool_routes
 
@@ -23,6 +24,7 @@ def page_routes(toolsets: Mapping[str, Toolset], options: PageOptions) -> list[B
         *home_routes(pages),
         *search_routes(pages),
         *document_routes(pages),
+        *salesforce_routes(pages),
         *tool_routes(pages),
         *login_routes(pages),
         Mount("/static", StaticFiles(directory=HERE / "static")),

@@ -34,6 +34,7 @@ NAVIGATION = (
     ("home", "/", "Home", None),
     ("search", "/search", "Search", None),
     ("documents", "/documents", "Documents", "knowledge"),
+    ("salesforce", "/salesforce", "Salesforce", "salesforce_graph"),
     ("tools", "/tools", "Tools", None),
 )
 CHARACTERS_A_TOKEN = 4

@@ -23,8 +23,12 @@ class GraphTools(Toolset):
     def _service(self) -> "GraphService":
         raise NotImplementedError
 
-    async def _org(self, org_id: str | None) -> "OrgGraph":
+    async def graph(self, org_id: str | None = None) -> "OrgGraph":
+        """An org's graph, for whoever shows more of it than a tool does."""
         return await self._service.graph(org_id)
+
+    async def _org(self, org_id: str | None) -> "OrgGraph":
+        return await self.graph(org_id)
 
 
 def object_of(org: "OrgGraph", name: str) -> "ObjectSchema":

@@ -1,0 +1,99 @@
+"""An object and what it hangs together with, as a picture: laid out here, drawn by the browser."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import cos, pi, sin
+
+from bedstone.library.schema.service import OrgGraph
+from bedstone.salesforce.graph.paths import Path
+
+FIRST_RING, SECOND_RING, MOST = 230.0, 430.0, 24
+WIDTH, HEIGHT, MARGIN = 132.0, 30.0, 90.0
+STEP, ROW = 210.0, 70.0
+
+
+@dataclass(frozen=True)
+class Node:
+    name: str
+    x: float
+    y: float
+    is_center: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """From one node to another; `label` is the field that points."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Nodes and lines, the stretch of the plane they take, and how many objects are not shown."""
+
+    nodes: list[Node]
+    lines: list[Line]
+    box: tuple[float, float, float, float]
+    left_out: int = 0
+
+
+def neighbourhood(org: OrgGraph, name: str, depth: int) -> Picture:
+    """An object in the middle, its neighbours around it, theirs around them."""
+    rings, left_out = org.paths.related(name, min(depth, 2), MOST)
+    first = rings.get(1, [])
+    second = rings.get(2, [])
+    places = {name: (0.0, 0.0)}
+    nodes = [Node(name, 0.0, 0.0, is_center=True)]
+    for number, other in enumerate(first):
+        places[other] = _around(number, len(first), FIRST_RING)
+    homes: dict[str, list[str]] = {other: [] for other in first}
+    for other in second:
+        near = next((home for home in first if other in org.graph.neighbours(home, audit=False)), None)
+        if near is not None:
+            homes[near].append(other)
+    ordered = [other for home in first for other in homes[home]]
+    for number, other in enumerate(ordered):
+        places[other] = _around(number, len(ordered), SECOND_RING)
+    nodes += [Node(other, *places[other]) for other in (*first, *ordered)]
+    lines = [_line(places, name, other, org) for other in first]
+    lines += [_line(places, home, other, org) for home in first for other in homes[home]]
+    return Picture(nodes, lines, _box(places.values()), sum(left_out.values()))
+
+
+def paths_picture(paths: Sequence[Path]) -> Picture:
+    """Ways between two objects, one below the other."""
+    nodes: list[Node] = []
+    lines: list[Line] = []
+    for row, path in enumerate(paths):
+        y = row * ROW
+        names = [path.steps[0].source, *(step.target for step in path.steps)]
+        nodes += [
+            Node(name, place * STEP, y, is_center=place in (0, len(names) - 1)) for place, name in enumerate(names)
+        ]
+        lines += [
+            Line(place * STEP, y, (place + 1) * STEP, y, step.edge.field.name) for place, step in enumerate(path.steps)
+        ]
+    return Picture(nodes, lines, _box([(node.x, node.y) for node in nodes]))
+
+
+def _around(number: int, count: int, radius: float) -> tuple[float, float]:
+    angle = 2 * pi * number / max(count, 1) - pi / 2
+    return round(radius * 1.5 * cos(angle), 1), round(radius * sin(angle), 1)
+
+
+def _line(places: dict[str, tuple[float, float]], source: str, target: str, org: OrgGraph) -> Line:
+    edges = [edge for edge in org.graph.parents(source) if edge.parent == target]
+    edges += [edge for edge in org.graph.children(source) if edge.child == target]
+    label = edges[0].field.name if edges else ""
+    return Line(*places[source], *places[target], label)
+
+
+def _box(places: Iterable[tuple[float, float]]) -> tuple[float, float, float, float]:
+    points = list(places) or [(0.0, 0.0)]
+    left, top = min(x for x, _ in points) - MARGIN, min(y for _, y in points) - MARGIN / 2
+    right, bottom = max(x for x, _ in points) + MARGIN, max(y for _, y in points) + MARGIN / 2
+    return left, top, right - left, bottom - top

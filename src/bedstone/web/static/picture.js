@@ -1,0 +1,46 @@
+// Pan by dragging, zoom by the wheel or the keys + and -, back with 0.
+for (const frame of document.querySelectorAll("[data-picture]")) {
+  const svg = frame.querySelector("svg");
+  const whole = svg.viewBox.baseVal;
+  const home = { x: whole.x, y: whole.y, width: whole.width, height: whole.height };
+  let from = null;
+
+  const zoom = (factor, x = whole.x + whole.width / 2, y = whole.y + whole.height / 2) => {
+    const width = Math.min(home.width * 2, Math.max(home.width / 12, whole.width * factor));
+    const scale = width / whole.width;
+    whole.x = x - (x - whole.x) * scale;
+    whole.y = y - (y - whole.y) * scale;
+    whole.width = width;
+    whole.height *= scale;
+  };
+  const place = (event) => {
+    const box = svg.getBoundingClientRect();
+    return [whole.x + (event.clientX - box.left) / box.width * whole.width, whole.y + (event.clientY - box.top) / box.height * whole.height];
+  };
+
+  svg.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    zoom(event.deltaY > 0 ? 1.15 : 1 / 1.15, ...place(event));
+  }, { passive: false });
+  svg.addEventListener("pointerdown", (event) => { from = place(event); });
+  svg.addEventListener("pointermove", (event) => {
+    if (!from || event.buttons !== 1) return;
+    const [x, y] = place(event);
+    whole.x += from[0] - x;
+    whole.y += from[1] - y;
+  });
+  svg.addEventListener("pointerup", () => { from = null; });
+
+  const bar = document.createElement("p");
+  bar.className = "zoom";
+  for (const [label, work] of [["Zoom in", () => zoom(1 / 1.3)], ["Zoom out", () => zoom(1.3)], ["Whole picture", () => Object.assign(whole, home)]]) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "quiet";
+    button.textContent = label;
+    button.addEventListener("click", work);
+    bar.append(button);
+  }
+  frame.append(bar);
+}
