@@ -443,6 +443,96 @@ async def test_questions_become_queries_that_hold(toolset: Toolset, data: Path) 
     assert sum(recalls) / len(recalls) >= 0.7
 
 
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("opportunities that are not closed won", "StageName != 'Closed Won'"),
+        ("Which customers have no open cases?", "Id NOT IN (SELECT AccountId FROM Case WHERE IsClosed = false)"),
+        ("Cases with high or medium priority", "Priority IN ('High', 'Medium')"),
+        ("accounts with no phone", "Phone = null"),
+        ("Opportunities over $50k closing this quarter", "Amount > 50000 AND CloseDate = THIS_QUARTER"),
+        ("Cases older than 30 days", "CreatedDate < LAST_N_DAYS:30"),
+        ("List my open tasks", "FROM Task USING SCOPE mine WHERE IsClosed = false"),
+        ("contracts expiring next month", "EndDate = NEXT_MONTH"),
+        ("Top 5 customers by annual revenue", "ORDER BY AnnualRevenue DESC NULLS LAST LIMIT 5"),
+        ("Total pipeline by stage", "SELECT StageName, SUM(Amount) FROM Opportunity GROUP BY StageName"),
+        ("Opportunities closing after March 2025", None),
+        ("Accounts with more than 3 contacts", None),
+        ("Opportunities with amount less than 5 thousand or probability above 80%", None),
+        ("delete all accounts", None),
+        ("show the sum of amount for each account", None),
+    ],
+)
+async def test_a_question_is_read_whole_or_refused(toolset: Toolset, question: str, expected: str | None) -> None:
+    reply = await toolset.call("natural-language-to-soql", {"question": question})
+    assert reply.is_error == (expected is None), reply.text
+    if expected is not None:
+        assert expected in told(reply)["soql"]
+
+
+@pytest.mark.parametrize(
+    ("sobject", "field", "value", "expected"),
+    [
+        ("Opportunity", "StageName", "banana", "LIKE"),
+        ("Opportunity", "Amount", "over 5k", "Amount > 5000"),
+        ("Account", "CreatedDate", "2024-05-01", "CreatedDate <= 2024-05-01T23:59:59Z"),
+        ("Opportunity", "CloseDate", "soon", None),
+        ("Account", "Description", "foo", None),
+        ("Account", "BillingAddress", "Paris", None),
+    ],
+)
+async def test_a_recommended_filter_holds_or_there_is_none(
+    toolset: Toolset, sobject: str, field: str, value: str, expected: str | None
+) -> None:
+    reply = await toolset.call("get-filter-recommendation", {"sobject": sobject, "field": field, "value": value})
+    assert reply.is_error == (expected is None), reply.text
+    if expected is not None:
+        shown = told(reply)["recommendedFilter"]
+        assert expected in shown
+        assert (await ask(toolset, "validate-soql", query=f"SELECT Id FROM {sobject} WHERE {shown} LIMIT 1"))["valid"]
+
+
+@pytest.mark.parametrize(
+    ("value", "target"),
+    [
+        ("Open", "Case"),
+        ("won", "Case"),
+        ("Closed Won", "Account"),
+        ("2024-02-30", None),
+        ("192.168.0.1", None),
+        ("may", None),
+    ],
+)
+async def test_what_cannot_be_meant_is_not_grounded(toolset: Toolset, value: str, target: str | None) -> None:
+    answer = await ask(toolset, "ground-entity", value=value, **({"targetObject": target} if target else {}))
+    assert not answer["isGrounded"], answer
+
+
+async def test_a_type_narrows_what_is_looked_at(toolset: Toolset) -> None:
+    assert not (await ask(toolset, "resolve-entity", entityName="Energy", entityType="priority"))["found"]
+    high = await ask(toolset, "resolve-entity", entityName="High", entityType="priority", targetObject="Case")
+    assert high["suggestedFilter"] == "Priority = 'High'"
+
+
+async def test_every_example_of_a_path_runs(toolset: Toolset, demo: Running) -> None:
+    names = (
+        "Account",
+        "Task",
+        "Event",
+        "Case",
+        "ContentDocumentLink",
+        "Bike__c",
+        "RecordType",
+        "OpportunityContactRole",
+    )
+    for source in names:
+        for target in names:
+            asked = {"sourceObjectApiName": source, "targetObjectApiName": target}
+            for path in (await ask(toolset, "explore-relationships", **asked))["paths"]:
+                if path.get("soql"):
+                    assert "records" in demo.query(f"{path['soql']} LIMIT 1"), path["soql"]
+
+
 @proves("sfg.errors")
 async def test_errors_have_the_envelope_and_the_codes(toolset: Toolset, tmp_path: Path, demo: Running) -> None:
     assert (await refusal(toolset, "get-object", apiName="Nope"))["code"] == "NOT_FOUND"

@@ -260,15 +260,41 @@ def test_corrections_are_themselves_right(graph: SchemaGraph, org: DemoOrg) -> N
             "SELECT Id FROM Account WHERE (Name = 'a' AND Site = 'b') OR Fax = 'c'",
         ),
         ("SELECT SUM(Amount) FROM Opportunity LIMIT 5", "SELECT SUM(Amount) FROM Opportunity"),
+        ("SELECT Id Name FROM Account LIMIT 5", "SELECT Id, Name FROM Account LIMIT 5"),
+        (
+            "SELECT Id, (SELECT LastNme FROM Contact) FROM Account",
+            "SELECT Id, (SELECT LastName FROM Contacts) FROM Account",
+        ),
+        ("SELECT a.Name FROM Contact c, c.Acount a", "SELECT a.Name FROM Contact c, c.Account a"),
+        ("SELECT Id FROM Account WHERE CreatedDate = 2024-01-01", None),
+        ("SELECT Id FROM Account WHERE OwnerId LIKE '005%'", None),
     ],
 )
-def test_what_was_meant_is_written(graph: SchemaGraph, query: str, corrected: str) -> None:
+def test_what_was_meant_is_written(graph: SchemaGraph, query: str, corrected: str | None) -> None:
     assert validate(query, graph).corrected == corrected
 
 
 def test_messages_say_where(graph: SchemaGraph) -> None:
     (finding, *_) = validate("SELECT Id,\n  Nmae FROM Account LIMIT 1", graph).messages
     assert (finding.line, finding.column, finding.clause, finding.original) == (2, 3, "SELECT", "Nmae")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT Id FROM Account WHERE Name = '" + "a\\'" * 33_000,
+        "SELECT " + ", ".join(f"Zzq{number}x" for number in range(5_000)) + " FROM Account",
+        "SELECT Id FROM Account WHERE " + " OR ".join(f"Nme{number} = 'x'" for number in range(4_000)),
+        "SELECT Id FROM Opportunity WHERE CloseDate = LAST_N_DAYS:" + "9" * 5_000,
+        "SELECT Id FROM Account LIMIT 5 OFFSET " + "9" * 400,
+        "SELECT Id FROM Account WHERE " + "(" * 50_000,
+    ],
+)
+def test_monstrous_queries_are_refused_in_a_moment(graph: SchemaGraph, query: str) -> None:
+    """Quickly enough not to be noticed: what grew with the square of the length would take minutes."""
+    report = validate(query, graph)
+    assert not report.valid
+    assert len(report.messages) <= 60
 
 
 def test_an_unknown_schema_leaves_the_syntax(graph: SchemaGraph) -> None:

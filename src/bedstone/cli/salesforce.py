@@ -259,7 +259,7 @@ def sync_schema(source: Path | None, name: str, derived: bool, as_json: bool, **
                     bar.update(line, completed=done, total=total)
 
                 if source is not None:
-                    if not re.fullmatch(r"[\w.-]{1,60}", name):
+                    if not re.fullmatch(r"\w[\w.-]{0,59}", name):
                         raise InvalidInput("--name takes letters, digits, dots and hyphens.")
                     report = service.import_folder(name, source, tell)
                 else:

@@ -8,6 +8,7 @@ from datetime import date
 from functools import cached_property
 from typing import Any, Literal
 
+from bedstone.errors import InvalidInput
 from bedstone.library.schema.search import SchemaSearch
 from bedstone.salesforce.graph.categories import UNKNOWN_WEIGHT, WEIGHTS, category_of
 from bedstone.salesforce.graph.model import Field, ObjectSchema, SchemaGraph
@@ -20,10 +21,25 @@ EntityType = Literal["company", "person", "status", "priority", "unknown"]
 MOST = 10
 GROUNDED = 0.5  # from which a value counts as grounded
 ELSEWHERE = 0.6  # what a match in another object than the one asked for counts
-LEAST_ALIKE = 0.75
+LEAST_ALIKE, MOST_SLIPS = 0.75, 2
 EMAIL = re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+")
 URL = re.compile(r"(https?://|www\.)\S+", re.IGNORECASE)
-PHONE = re.compile(r"\+?[\d][\d\s().-]{6,}\d")
+PHONE = re.compile(r"(?=.*[+\s()/-])\+?\(?\d[\d\s()/-]{6,}\d")
+DATE_LIKE = re.compile(r"\d{4}-\d\d?-\d\d?|\d\d?[/.-]\d\d?[/.-]\d{2,4}")
+# Picklists of the machinery: nobody means them.
+TECHNICAL = re.compile(
+    r"sobject|recurrence|template|timezone|locale|language|encoding|isocode|geocode|sidkey|permission", re.IGNORECASE
+)
+NARROWED = {
+    "status": ("status", "stage", "phase", "outcome", "state"),
+    "priority": ("priority", "severity", "urgency", "rating"),
+}
+COMPARED = (
+    ("at least ", ">="), ("at most ", "<="), ("more than ", ">"), ("less than ", "<"), ("greater than ", ">"),
+    ("over ", ">"), ("above ", ">"), ("under ", "<"), ("below ", "<"), ("after ", ">"), ("before ", "<"),
+    ("since ", ">="),
+)  # fmt: skip
+UNREACHED = 0.4  # what a match in an object counts that the one asked for has no way to
 MONEY = re.compile(
     r"(?:(?P<sign>[$€£])|(?P<code>[A-Z]{3})\s?)?(?P<number>\d[\d,]*(?:\.\d+)?)\s*"
     r"(?P<unit>k|m|mn|bn|b|thousand|million|billion)?(?:\s*(?P<after>dollars|euros|usd|eur))?",
@@ -102,7 +118,7 @@ class Grounder:
         text = value.strip().strip("\"'")
         found = [
             *self._patterns(text, target),
-            *(self._values(text, target) if kind not in ("company", "person") else ()),
+            *(self._values(text, target, kind) if kind not in ("company", "person") else ()),
             *self._records(text, target, kind, records),
             *(self._known_company(text, target) if kind in ("company", "unknown") and not records else ()),
             *(self._objects(text) if kind == "unknown" else ()),
@@ -116,8 +132,15 @@ class Grounder:
         return sorted(best.values(), key=lambda item: (-item.confidence, len(item.filter), item.filter))[:MOST]
 
     def in_field(self, item: ObjectSchema, field: Field, value: str) -> tuple[str, bool, float]:
-        """A filter on one field: the SOQL, whether it is a value of the picklist, and how sure that is."""
+        """A filter on one field: the SOQL, whether it is a value of the picklist, and how sure that is.
+
+        Raises `InvalidInput` where no filter on that field says this: none is better than a wrong one.
+        """
         text = value.strip().strip("\"'")
+        if field.type in ("address", "location") or not field.filterable:
+            parts = [other.name for other in item.fields if other.compound == field.name]
+            hint = f" Filter on {', '.join(parts[:3])} instead." if parts else ""
+            raise InvalidInput(f"{field.name} ({field.type}) cannot be filtered.{hint}", parameter="field")
         if field.choices:
             choice, score = _best_choice(field, text)
             if choice is not None:
@@ -126,12 +149,20 @@ class Grounder:
                 return f"{field.name} {operator} {written}", True, score
         literal = self.literal(field, text)
         if literal is not None:
-            return f"{field.name} {literal}", False, 0.9
-        if field.type in ("id", "reference") and field.relationship:
-            return f"{field.relationship}.Name LIKE {like_string(text, before=True)}", False, 0.5
+            shown = literal if literal.startswith("(") else f"{field.name} {literal}"
+            return shown, False, 0.9
+        if field.type == "reference" and field.relationship:
+            return self._by_parent_name(field, text)
         if field.type in ("string", "textarea", "email", "phone", "url", "picklist", "combobox"):
             return f"{field.name} LIKE {like_string(text, before=True)}", False, 0.3 if field.choices else 0.5
-        return f"{field.name} = null", False, 0.1
+        raise InvalidInput(f"{value!r} is no value of {field.name}, which is {field.type}.", parameter="value")
+
+    def _by_parent_name(self, field: Field, text: str) -> tuple[str, bool, float]:
+        target = self._graph.get(field.reference_to[0]) if len(field.reference_to) == 1 else None
+        name = "Name" if target is None else target.name_field.name if target.name_field is not None else None
+        if name is None:
+            raise InvalidInput(f"{field.name} holds ids, and what it points to has no name.", parameter="value")
+        return f"{field.relationship}.{name} LIKE {like_string(text, before=True)}", False, 0.5
 
     def literal(self, field: Field, text: str) -> str | None:  # noqa: PLR0911 - one for each type
         """An operator and a literal that fit a field's type, if the text is one."""
@@ -140,14 +171,22 @@ class Grounder:
             if folded in ("true", "yes", "1", "on"):
                 return "= true"
             return "= false" if folded in ("false", "no", "0", "off") else None
+        operator, rest = "=", text
+        for words, sign in COMPARED:
+            if text.lower().startswith(words):
+                operator, rest = sign, text[len(words) :]
         if field.type in ("date", "datetime"):
-            moment = date_literal(text)
+            moment = date_literal(rest)
             if moment is None:
                 return None
-            return f"= {moment}" if not ISO.fullmatch(moment) or field.type == "date" else f">= {moment}T00:00:00Z"
+            if field.type == "date" or not ISO.fullmatch(moment):
+                return f"{operator} {moment}"
+            if operator == "=":  # one day of a field that knows the time
+                return f"({field.name} >= {moment}T00:00:00Z AND {field.name} <= {moment}T23:59:59Z)"
+            return f"{operator} {moment}T{'23:59:59' if operator in ('>', '<=') else '00:00:00'}Z"
         if field.type in ("int", "double", "currency", "percent"):
-            number = amount(text)
-            return f"= {number}" if number is not None else None
+            number = amount(rest)
+            return f"{operator} {number}" if number is not None else None
         if field.type in ("id", "reference"):
             record = long_id(text)
             return f"= {soql_string(record)}" if record else None
@@ -170,7 +209,9 @@ class Grounder:
             yield from self._typed(text, "email", 0.95, target, ("Contact", "Lead", "User"))
         elif URL.fullmatch(text):
             yield from self._typed(text, "url", 0.95, target, ("Account", "Lead"))
-        elif PHONE.fullmatch(text) and sum(sign.isdigit() for sign in text) >= 7:  # noqa: PLR2004
+        elif (
+            PHONE.fullmatch(text) and not DATE_LIKE.fullmatch(text) and sum(sign.isdigit() for sign in text) >= 7  # noqa: PLR2004
+        ):
             yield from self._typed(text, "phone", 0.85, target, ("Account", "Contact", "Lead"))
         elif (number := amount(text, only_money=True)) is not None:
             yield from self._amount(number, target)
@@ -224,7 +265,7 @@ class Grounder:
         made: dict[str, list[tuple[ObjectSchema, Field, str]]] = {}
         for item in self._graph.objects.values():
             for field in item.fields:
-                if not field.filterable or field.name.endswith(("IsoCode", "SidKey", "LocaleKey", "GeocodeAccuracy")):
+                if not field.filterable or TECHNICAL.search(field.name):
                     continue
                 for choice in field.choices:
                     if choice.is_active:
@@ -232,25 +273,32 @@ class Grounder:
                             made.setdefault(text, []).append((item, field, choice.value))
         return made
 
-    def _values(self, text: str, target: ObjectSchema | None) -> Iterable[Grounding]:
+    def _values(self, text: str, target: ObjectSchema | None, kind: EntityType) -> Iterable[Grounding]:
         folded = text.casefold()
         variants = {folded, folded.replace("-", " "), folded.replace(" ", "-")}
         bare = re.sub(r"\s+(priority|status|stage|rating|industry|type)$", "", folded)
-        exact = [entry for variant in sorted(variants) for entry in self._choices.get(variant, ())]
+        words = NARROWED.get(kind, ())
+        exact = [
+            entry
+            for variant in sorted(variants)
+            for entry in self._choices.get(variant, ())
+            if not words or any(word in entry[1].name.lower() for word in words)
+        ]
         for item, field, value in exact:
             yield self._choice(item, field, value, 0.95, target)
-        if not exact and bare != folded:
+        is_known = any(target is None or item is target for item, _, _ in exact)
+        if not is_known and bare != folded:
             word = folded[len(bare) :].strip()
             for item, field, value in self._choices.get(bare, ()):
                 if word in field.name.lower() or word in field.label.lower():
                     yield self._choice(item, field, value, 0.9, target)
         meant = MEANT.get(folded) or MEANT.get(bare)
-        if meant is not None and not exact:
+        if meant is not None and not is_known:
             name, value, confidence = meant
             for item, field, known in self._choices.get(value.casefold(), ()):
-                if field.name.lower() == name.lower():
+                if field.name.lower() == name.lower() and (not words or any(word in name.lower() for word in words)):
                     yield self._choice(item, field, known, confidence, target)
-        elif not exact and len(folded) >= 4:  # noqa: PLR2004 - of shorter ones too many are alike
+        elif not exact and len(folded) >= 4 and not words:  # noqa: PLR2004 - of shorter ones too many are alike
             yield from self._fuzzy(folded, target)
 
     def _fuzzy(self, folded: str, target: ObjectSchema | None) -> Iterable[Grounding]:
@@ -267,11 +315,14 @@ class Grounder:
         self, item: ObjectSchema, field: Field, value: str, confidence: float, target: ObjectSchema | None
     ) -> Grounding:
         sure = confidence * self._weight(item)
+        prefix = _prefix(item, target)
         if target is not None and item is not target:
-            sure *= ELSEWHERE
+            link = self._link(item, target)
+            sure *= ELSEWHERE if link is not None else UNREACHED
+            prefix = f"{link}." if link is not None else prefix
         operator = f"INCLUDES ({soql_string(value)})" if field.type == "multipicklist" else f"= {soql_string(value)}"
         evidence = {"source": "picklist", "object": item.name, "field": field.name, "value": value}
-        return Grounding("picklist_value", f"{_prefix(item, target)}{field.name} {operator}", round(sure, 3), evidence)
+        return Grounding("picklist_value", f"{prefix}{field.name} {operator}", round(sure, 3), evidence)
 
     def _weight(self, item: ObjectSchema) -> float:
         return WEIGHTS.get(category_of(item, self._graph), UNKNOWN_WEIGHT)
@@ -320,10 +371,13 @@ class Grounder:
             return f"{owner.name}."
         if target is owner:
             return ""
+        return f"{self._link(owner, target) or owner.name}."
+
+    def _link(self, owner: ObjectSchema, target: ObjectSchema) -> str | None:
+        """The relationship by which one object points to another."""
         links = [edge.field for edge in self._graph.parents(target.name) if edge.parent == owner.name]
-        plain = [link for link in links if len(link.reference_to) == 1 and link.relationship]
-        preferred = next((link for link in plain if link.relationship == owner.name), plain[0] if plain else None)
-        return f"{preferred.relationship}." if preferred is not None else f"{owner.name}."
+        plain = [str(link.relationship) for link in links if len(link.reference_to) == 1 and link.relationship]
+        return owner.name if owner.name in plain else plain[0] if plain else None
 
     def _objects(self, text: str) -> Iterable[Grounding]:
         for item, score, why in self._search.objects_named(text)[:2]:
@@ -390,11 +444,12 @@ def _best_choice(field: Field, text: str) -> tuple[str | None, float]:
     holding = [choice for choice in active if words and words <= set(re.findall(r"\w+", choice.value.casefold()))]
     if len(holding) == 1:
         return holding[0].value, 0.8
-    alike = [
-        (1 - distance(folded, choice.value.casefold(), 3) / max(len(folded), len(choice.value), 1), choice.value)
-        for choice in active
-    ]
-    best = max(alike, default=(0.0, ""))
+    scored = []
+    for choice in active:
+        away = distance(folded, choice.value.casefold(), MOST_SLIPS)
+        if away <= MOST_SLIPS:
+            scored.append((1 - away / max(len(folded), len(choice.value), 1), choice.value))
+    best = max(scored, default=(0.0, ""))
     return (best[1], round(0.8 * best[0], 3)) if best[0] >= LEAST_ALIKE else (None, 0.0)
 
 

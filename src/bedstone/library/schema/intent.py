@@ -2,18 +2,34 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from bedstone.errors import InvalidInput
 from bedstone.library.schema.columns import default_columns, short_columns, written
 from bedstone.library.schema.grounding import Grounder, amount, date_literal
 from bedstone.library.schema.search import SchemaSearch
 from bedstone.library.schema.words import FIELD_WORDS, STOP, plain_words, singular
 from bedstone.salesforce.graph.model import Field, ObjectSchema, SchemaGraph
 from bedstone.salesforce.graph.names import squeezed, words_of
-from bedstone.salesforce.soql.quoting import soql_string
+from bedstone.salesforce.soql.quoting import like_string, soql_string
 
 QUOTED = re.compile(r"['\"\u2018\u2019\u201c\u201d]([^'\"\u2018\u2019\u201c\u201d]+)['\"\u2018\u2019\u201c\u201d]")
-TOKEN = re.compile(r"\x00\d+\x00|[A-Za-z][\w-]*(?:\.[A-Za-z]\w*)*|\d[\d,]*(?:\.\d+)?%?|[<>]=?|!=|=|[(),$€£]")
+TOKEN = re.compile(
+    r"\x00\d+\x00|\d{4}-\d\d-\d\d|[A-Za-z][\w-]*(?:'t)?(?:\.[A-Za-z]\w*)*|\d[\d,]*(?:\.\d+)?(?:%|[kKmM]\b|bn\b)?|[<>]=?|!=|=|[(),$€£]"
+)
+NEGATIONS = frozenset("not no except excluding never without non isn't aren't don't doesn't neither nor unless".split())  # noqa: SIM905
+# Words that ask for something: left over, they make an answer wrong rather than incomplete.
+TELLING = frozenset(
+    "between before after older newer over under more less above below than or my mine owned by each either most least "  # noqa: SIM905
+    "highest lowest largest smallest per inactive active top".split()
+)
+CHANGES = frozenset("delete remove update insert create drop truncate merge change set".split())  # noqa: SIM905
+MAIN_AMOUNTS = {"Opportunity": "Amount", "Account": "AnnualRevenue", "Lead": "AnnualRevenue", "Order": "TotalAmount"}
+STATES = frozenset({"closed", "won", "lost", "new"})  # verbs of dates that may be values of a picklist too
+CITIES = ("BillingCity", "MailingCity", "City", "City__c")
+ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+YEAR = re.compile(r"(19|20)\d\d")
+DOUBTFUL = 0.3
 AGGREGATES = {
     "total": "SUM", "sum": "SUM", "average": "AVG", "avg": "AVG", "mean": "AVG", "max": "MAX", "maximum": "MAX",
     "highest": "MAX", "largest": "MAX", "min": "MIN", "minimum": "MIN", "lowest": "MIN", "smallest": "MIN",
@@ -27,10 +43,12 @@ COMPARISONS = (
     (("in",), "IN"), (("like",), "LIKE"), (("contains",), "LIKE"), (("containing",), "LIKE"), (("of",), "="),
 )  # fmt: skip
 DATE_WORDS = {
-    "created": "CreatedDate", "opened": "CreatedDate", "added": "CreatedDate", "new": "CreatedDate",
-    "modified": "LastModifiedDate", "updated": "LastModifiedDate", "changed": "LastModifiedDate",
-    "closing": "CloseDate", "close": "CloseDate", "closed": "CloseDate", "due": "ActivityDate",
-    "starting": "StartDate", "ending": "EndDate", "expiring": "ExpirationDate",
+    "created": ("CreatedDate",), "opened": ("CreatedDate",), "added": ("CreatedDate",), "new": ("CreatedDate",),
+    "modified": ("LastModifiedDate",), "updated": ("LastModifiedDate",), "changed": ("LastModifiedDate",),
+    "closing": ("CloseDate", "EndDate"), "close": ("CloseDate",), "closed": ("CloseDate", "ClosedDate"),
+    "due": ("ActivityDate", "DueDate"), "starting": ("StartDate",), "ending": ("EndDate",),
+    "expiring": ("ExpirationDate", "EndDate"), "birthdays": ("Birthdate",), "birthday": ("Birthdate",),
+    "won": ("CloseDate",), "lost": ("CloseDate",),
 }  # fmt: skip
 NUMBERS = {"million": 1e6, "thousand": 1e3, "billion": 1e9, "k": 1e3, "m": 1e6}
 LEAST = 0.35  # confidence below which no query is offered
@@ -72,6 +90,7 @@ class Frame:
     limit: int | None = None
     offset: int | None = None
     purpose: str = ""
+    scope: str = ""
     ungrounded: list[str] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)
 
@@ -118,7 +137,7 @@ class Interpreter:
         clauses.append(f"LIMIT {frame.limit}" if frame.limit is not None else "")
         clauses.append(f"OFFSET {frame.offset}" if frame.offset is not None else "")
         clauses.append(f"FOR {frame.purpose}" if frame.purpose else "")
-        return written(columns, item.name, clauses)
+        return written(columns, f"{item.name}{f' USING SCOPE {frame.scope}' if frame.scope else ''}", clauses)
 
 
 class _Reading:
@@ -139,6 +158,7 @@ class _Reading:
         )
         self._lower = [word.lower() for word in self._words]
         self._used: set[int] = set()
+        self._is_guessed = False  # which amount is meant: nothing may be left over then
 
     def frame(self) -> Frame | None:
         mentions = list(self._mentions())
@@ -146,6 +166,7 @@ class _Reading:
         if frame is None:
             return None
         self._purpose(frame)
+        self._ownership(frame)
         self._limits(frame)
         self._grouping(frame)
         self._orders(frame)
@@ -153,14 +174,113 @@ class _Reading:
         self._comparisons(frame)
         self._dates(frame, frame.filters, frame.object, 0, len(self._words))
         self._values(frame, frame.filters, frame.object, 0, len(self._words))
+        self._states(frame)
+        self._unite(frame)
         self._columns(frame)
-        leftover = [
-            word for place, word in enumerate(self._words)
-            if place not in self._used and word.lower() not in STOP and not word.startswith("\0") and word.isalpha()
-        ]  # fmt: skip
-        frame.ungrounded = list(dict.fromkeys(leftover))
+        frame.ungrounded = list(dict.fromkeys(self._leftover()))
         frame.confidence = round(max(0.1, frame.confidence - 0.08 * len(frame.ungrounded)), 2)
+        if self._is_doubtful():
+            frame.confidence = min(frame.confidence, DOUBTFUL)
         return frame
+
+    def _leftover(self) -> Iterator[str]:
+        for place, word in enumerate(self._words):
+            if place in self._used:
+                continue
+            if word.startswith("\0"):
+                yield self._text(place)
+            elif (
+                word.lower() in TELLING or word.lower() in NEGATIONS or (word[0].isalnum() and word.lower() not in STOP)
+            ):
+                yield word
+
+    def _is_doubtful(self) -> bool:
+        """Whether something was not read that changes the answer: a number, a quoted text, a name, a negation."""
+        if self._is_guessed and next(self._leftover(), None) is not None:
+            return True
+        for place, word in enumerate(self._words):
+            lower = word.lower()
+            if lower in CHANGES and place <= 1:
+                return True
+            if place in self._used:
+                continue
+            is_name = word[0].isupper() and place > 0 and lower not in STOP and not word.isupper()
+            if word.startswith("\0") or word[0].isdigit() or is_name or lower in NEGATIONS or lower in TELLING:
+                return True
+        return False
+
+    def _is_negated(self, place: int) -> bool:
+        """Whether a negation stands just before; it is read with what follows."""
+        for at in range(place - 1, max(-1, place - 5), -1):
+            word = self._lower[at]
+            if word in NEGATIONS and at not in self._used:
+                self._use(at, at + 1)
+                return True
+            if word not in ("a", "an", "any", "the", "in", "of", "yet", "are", "is", "with"):
+                return False
+        return False
+
+    def _ownership(self, frame: Frame) -> None:
+        """`my cases`, `owned by Jane Doe`."""
+        for place, word in enumerate(self._lower):
+            if word in ("my", "mine") and (not frame.object.scopes or "mine" in frame.object.scopes):
+                frame.scope = "mine"
+                self._use(place, place + 1)
+        at = self._find("owned", "by")
+        if at is not None and frame.object.by_relationship.get("owner") is not None:
+            end = at + 2
+            while end < len(self._words) and (self._words[end][:1].isupper() or self._words[end].startswith("\0")):
+                end += 1
+            name = " ".join(
+                self._text(place) if self._words[place].startswith("\0") else self._words[place]
+                for place in range(at + 2, end)
+            )
+            if name:
+                frame.filters.append(Filter(frame.object.name, "Owner.Name", "=", soql_string(name), "name", 0.8))
+                self._use(at, end)
+
+    def _states(self, frame: Frame) -> None:
+        """`inactive users`, `named 'x'`, `in Berlin`."""
+        item = frame.object
+        active = item.field("IsActive")
+        for place, word in enumerate(self._lower):
+            if place in self._used:
+                continue
+            following = place + 1
+            if word in ("active", "inactive") and active is not None:
+                is_on = (word == "active") != self._is_negated(place)
+                frame.filters.append(Filter(item.name, "IsActive", "=", str(is_on).lower(), "phrase", 0.9))
+                self._use(place, following)
+            elif word in ("named", "called") and item.name_field is not None:
+                is_like = self._lower[following : following + 1] == ["like"]
+                at = following + is_like
+                if at < len(self._words) and self._words[at].startswith("\0"):
+                    text = self._text(at)
+                    value = like_string(text, before=True) if is_like else soql_string(text)
+                    operator = "LIKE" if is_like else "="
+                    frame.filters.append(Filter(item.name, item.name_field.name, operator, value, "name", 0.9))
+                    self._use(place, at + 1)
+            elif word == "in" and following < len(self._words) and self._words[following][:1].isupper():
+                city = next((name for name in CITIES if item.field(name) is not None), None)
+                if city is not None and following not in self._used and self._words[following].isalpha():
+                    frame.filters.append(
+                        Filter(item.name, city, "=", soql_string(self._words[following]), "place", 0.6)
+                    )
+                    frame.assumptions.append(f"{self._words[following]} is taken for a city")
+                    self._use(place, following + 1)
+
+    def _unite(self, frame: Frame) -> None:
+        """Several values of one field are alternatives: no record has two at once."""
+        united: list[Filter] = []
+        for entry in frame.filters:
+            same = next((other for other in united if other.path == entry.path and other.operator in ("=", "IN")), None)
+            if same is not None and entry.operator == "=" and entry.value != same.value and entry.value.startswith("'"):
+                values = same.value.strip("()") if same.operator == "IN" else same.value
+                united[united.index(same)] = replace(same, operator="IN", value=f"({values}, {entry.value})")
+                self._use_words("or", "and")
+            elif same is None or same.value != entry.value:
+                united.append(entry)
+        frame.filters = united
 
     # The object
 
@@ -230,6 +350,8 @@ class _Reading:
     def _limits(self, frame: Frame) -> None:
         for place, word in enumerate(self._lower):
             following = self._lower[place + 1] if place + 1 < len(self._lower) else ""
+            if word == "top" and following.isdigit():
+                self._use(place, place + 1)
             if word in ("top", "first", "latest", "last") and following.isdigit() and not self._is_period(place + 2):
                 if "skipping" in self._lower[max(0, place - 3) : place]:
                     frame.offset = int(following)
@@ -254,7 +376,8 @@ class _Reading:
             self._use_words("created", "modified", "updated")
         if frame.limit is not None and frame.intent == "list" and frame.offset is None and "top" in self._lower:
             frame.intent = "top"
-        self._use_words("skipping", "after", "top")
+        if frame.offset is not None:
+            self._use_words("skipping", "after")
         if frame.offset is not None and not frame.orders and frame.object.name_field is not None:
             frame.orders.append(frame.object.name_field.name)
 
@@ -276,17 +399,30 @@ class _Reading:
         functions = [(place, AGGREGATES[word]) for place, word in enumerate(self._lower) if word in AGGREGATES]
         for place, function in functions:
             found = self._field_after(item, place + 1)
+            main = item.field(MAIN_AMOUNTS.get(item.name, "Amount"))
             if found is not None and found[0].type in ("currency", "double", "int", "percent", "date", "datetime"):
                 frame.aggregates.append((function, found[0].name))
                 self._use(place, place + 1)
                 self._use(found[1], found[2])
+            elif main is not None:
+                self._is_guessed = True
+                frame.aggregates.append((function, main.name))
+                self._use(place, place + 1)
+                self._use_words("size", "value", "pipeline")
         at = self._find("grouped", "by") or self._find("group", "by")
         length = 2
         if at is None:
-            at = self._find("per")
-            length = 1
+            at, length = self._find("for", "each"), 2
+        if at is None:
+            at, length = self._find("per"), 1
         if at is None and (counting or frame.aggregates):
-            at = self._find("by")
+            at, length = self._find("by"), 1
+        elif at is None and frame.limit is not None and (by := self._find("by")) is not None:
+            found = self._field_after(item, by + 1)
+            if found is not None and found[0].sortable:  # the top five by revenue
+                frame.orders.append(f"{found[0].name} DESC NULLS LAST")
+                frame.columns.append(found[0].name)
+                self._use(by, found[2])
         if at is not None and (counting or frame.aggregates or length == 2 or self._lower[at] == "per"):  # noqa: PLR2004
             self._group_by(frame, at + length)
             self._use(at, at + length)
@@ -346,7 +482,8 @@ class _Reading:
             after = self._lower[mention.end] if mention.end < len(self._lower) else ""
             if mention.object is frame.object:
                 self._use(mention.start, mention.end)
-            elif "without" in before:
+            elif "without" in before or "no" in before:
+                self._use_words("no")
                 self._without(frame, mention)
             elif "least" in before or "have" in before or "has" in before:
                 self._having(frame, mention)
@@ -434,15 +571,17 @@ class _Reading:
 
     def _comparisons(self, frame: Frame) -> None:
         frame.filters += self._compared(frame.object, 0, len(self._words))
-        at = self._find("without")
-        if at is not None and at not in self._used:
+        for at, word in enumerate(self._lower):
+            if word not in ("without", "no") or at in self._used:
+                continue
             place = at + 1
             while place < len(self._lower) and self._lower[place] in ("a", "an", "any"):
                 place += 1
-            found = self._field_after(frame.object, place)
+            found = self._field_at(frame.object, place)
             if found is not None:
                 frame.filters.append(Filter(frame.object.name, found[0].name, "=", "null", "phrase", 0.9))
                 self._use(at, found[2])
+        self._amounts(frame)
 
     def _compared(self, item: ObjectSchema, start: int, end: int) -> list[Filter]:
         """`Field operator value`, wherever it stands."""
@@ -466,6 +605,36 @@ class _Reading:
                 continue
             place += 1
         return made
+
+    def _amounts(self, frame: Frame) -> None:
+        """Amounts of money without a field: `over $50k`, `between 10000 and 50000`."""
+        item = frame.object
+        main = item.field(MAIN_AMOUNTS.get(item.name, "Amount"))
+        for place in range(len(self._words)):
+            if place in self._used or main is None:
+                continue
+            if self._lower[place] == "between":
+                low = self._number_at(place + 1)
+                high = (
+                    self._number_at(low[1] + 1)
+                    if low is not None and self._lower[low[1] : low[1] + 1] == ["and"]
+                    else None
+                )
+                if low is not None and high is not None:
+                    frame.filters.append(Filter(item.name, main.name, ">=", low[0], "amount", 0.8))
+                    frame.filters.append(Filter(item.name, main.name, "<=", high[0], "amount", 0.8))
+                    self._use(place, high[1])
+                continue
+            operator = self._operator_at(place)
+            if operator is None or operator[0] not in (">", "<", ">=", "<="):
+                continue
+            number = self._number_at(operator[1])
+            is_money = number is not None and (
+                self._words[operator[1]] in "$€£" or not self._words[number[1] - 1].isdigit()
+            )
+            if number is not None and is_money:
+                frame.filters.append(Filter(item.name, main.name, operator[0], number[0], "amount", 0.8))
+                self._use(place, number[1])
 
     def _number_before_field(self, item: ObjectSchema, place: int) -> Filter | None:
         """`more than 100 employees`."""
@@ -510,11 +679,7 @@ class _Reading:
         word = self._words[place]
         if word.startswith("\0"):
             text = self._text(place)
-            shown, _, _ = (
-                self._grounder.in_field(ObjectSchema("", "", "", ()), found, text)
-                if found.choices
-                else ("", False, 0.0)
-            )
+            shown = self._chosen(found, text)[0] if found.choices else ""
             value = shown.partition("= ")[2] if shown.startswith(f"{found.name} = ") else soql_string(text)
             return value, place + 1, None
         if found.type in ("int", "double", "currency", "percent"):
@@ -526,12 +691,19 @@ class _Reading:
         if found.choices:
             for length in (3, 2, 1):
                 text = " ".join(self._words[place : place + length])
-                shown, is_known, score = self._grounder.in_field(ObjectSchema("", "", "", ()), found, text)
+                shown, is_known, score = self._chosen(found, text)
                 if is_known and score >= 0.8 and " = " in shown:  # noqa: PLR2004
                     return shown.partition(" = ")[2], place + length, None
         if operator in ("=", "!=") and found.type in ("string", "picklist") and word[:1].isupper():
             return soql_string(word), place + 1, None
         return None
+
+    def _chosen(self, found: Field, text: str) -> tuple[str, bool, float]:
+        """A filter on a picklist, where the text is one of its values."""
+        try:
+            return self._grounder.in_field(ObjectSchema("", "", "", ()), found, text)
+        except InvalidInput:
+            return "", False, 0.0
 
     def _number_at(self, place: int) -> tuple[str, int] | None:
         if place < len(self._words) and self._words[place] in "$€£":
@@ -539,6 +711,9 @@ class _Reading:
         if place >= len(self._words) or not self._words[place][0].isdigit():
             return None
         unit = self._lower[place + 1] if place + 1 < len(self._lower) else ""
+        if not self._lower[place][-1].isdigit() and not self._lower[place].endswith("%"):
+            value = amount(self._lower[place])
+            return (value, place + 1) if value is not None else None
         if unit in NUMBERS:
             value = amount(f"{self._words[place]} {unit}")
             return (value, place + 2) if value is not None else None
@@ -557,24 +732,60 @@ class _Reading:
                     continue
                 name = self._date_field(item, place)
                 if name is not None:
-                    shown = (
-                        "LAST_N_DAYS:365"
-                        if literal == "LAST_YEAR"
-                        and "in" in self._lower[max(0, place - 2) : place]
-                        and "the" in self._lower[place - 1 : place + 1]
-                        else literal
-                    )
-                    filters.append(Filter(item.name, name, "=", shown, "date", 0.95))
+                    shown, operator = literal, "="
+                    before = self._lower[place - 1] if place else ""
+                    if literal == "LAST_YEAR" and self._lower[max(0, place - 2) : place + 1].count("the"):
+                        shown = "LAST_N_DAYS:365"
+                    if before in ("before", "after", "since", "until"):
+                        operator = {"before": "<", "after": ">", "since": ">=", "until": "<="}[before]
+                        self._use(place - 1, place)
+                    if (
+                        ISO_DAY.fullmatch(shown)
+                        and (found := item.field(name)) is not None
+                        and found.type == "datetime"
+                    ):
+                        if operator == "=":
+                            break
+                        shown += "T23:59:59Z" if operator in (">", "<=") else "T00:00:00Z"
+                    filters.append(Filter(item.name, name, operator, shown, "date", 0.95))
                     self._use(place, place + length)
-                    self._use_near(place, "in", "the", *DATE_WORDS)
+                    self._use_near(place, "in", "the", *(DATE_WORDS.keys() - STATES))
                 break
+        self._ages(filters, item, start, end)
+
+    def _ages(self, filters: list[Filter], item: ObjectSchema, start: int, end: int) -> None:
+        """`older than 30 days`, `in 2024`."""
+        for place in range(start, end):
+            words = self._lower[place : place + 4]
+            if place in self._used or len(words) < 2:  # noqa: PLR2004
+                continue
+            if words[:2] == ["older", "than"] and len(words) == 4 and words[2].isdigit() and self._is_period(place + 3):  # noqa: PLR2004
+                unit = singular(words[3]).upper()
+                if item.field("CreatedDate") is not None:
+                    filters.append(
+                        Filter(item.name, "CreatedDate", "<", f"LAST_N_{unit}S:{int(words[2])}", "date", 0.9)
+                    )
+                    self._use(place, place + 4)
+            elif words[0] == "in" and YEAR.fullmatch(words[1]):
+                name = self._date_field(item, place)
+                if name is not None:
+                    filters.append(Filter(item.name, f"CALENDAR_YEAR({name})", "=", words[1], "date", 0.9))
+                    self._use(place, place + 2)
 
     def _date_field(self, item: ObjectSchema, place: int) -> str | None:
+        """The date that is meant: by the verb before it, by a date with such a name, else the usual one."""
         before = self._lower[max(0, place - 4) : place]
         for word in reversed(before):
-            name = DATE_WORDS.get(word)
-            if name is not None and item.field(name) is not None:
-                return name
+            for name in DATE_WORDS.get(word, ()):
+                if item.field(name) is not None:
+                    return name
+            stem = re.sub(r"(ed|ing|ies|s|y)$", "", word)
+            if len(stem) < 4 or word in STOP:  # noqa: PLR2004 - too short to tell
+                continue
+            dates = [entry for entry in item.fields if entry.type in ("date", "datetime")]
+            named = [entry.name for entry in dates if any(part.startswith(stem) for part in words_of(entry.name))]
+            if named and not self._search.objects_named(word):
+                return min(named, key=len)
         default = "CloseDate" if item.name == "Opportunity" else "CreatedDate"
         return default if item.field(default) is not None else None
 
@@ -590,13 +801,17 @@ class _Reading:
                 text = " ".join(self._words[at] for at in words)
                 if text.lower() in STOP or (length == 1 and len(text) < 3):  # noqa: PLR2004
                     continue
-                if text.lower() == "open" and (entry := self._open(item)) is not None:
-                    filters.append(entry)
+                if text.lower() in ("open", "closed") and length == 1 and (entry := self._open(item)) is not None:
+                    is_open = (text.lower() == "open") != self._is_negated(place)
+                    filters.append(replace(entry, value="false" if is_open else "true"))
                     self._use(place, place + 1)
                     break
                 found = self._picklist_value(item, text)
                 if found is not None:
+                    if self._is_negated(place):
+                        found = replace(found, operator="!=")
                     filters.append(found)
+                    self._use_near(place, "industry", "stage", "status", "priority", "type", "rating")
                     self._use(place, place + length)
                     step = length
                     break

@@ -41,7 +41,8 @@ SUBJECTS = (
 WORDS = ("steady", "amber", "harvest", "signal", "meadow", "compass", "lantern", "granite", "willow", "summit")
 TODAY = date(2026, 1, 15)
 MOST_RELATED, USUAL, RARE = 3, 0.8, 0.3
-NEVER = frozenset({"isdeleted", "masterrecordid", "systemmodstamp"}) | AUDIT_FIELDS
+NEVER = frozenset({"isdeleted", "masterrecordid", "systemmodstamp", "probability"}) | AUDIT_FIELDS
+ODD = ("forecastcategory", "geocodeaccuracy", "latitude", "longitude", "countrycode", "statecode", "jigsaw")
 FILLED_TYPES = frozenset(
     "string picklist email phone url date datetime boolean currency double int percent textarea multipicklist "  # noqa: SIM905
     "combobox time".split()
@@ -167,7 +168,7 @@ class SampleMaker:
 
     def _reference(self, entry: Field, pool: Mapping[str, list[str]]) -> str | None:
         for name in entry.reference_to:
-            if name in pool:
+            if name in pool and name != "User":
                 return self._chance.choice(pool[name])
         return None
 
@@ -283,7 +284,9 @@ def _is_filled(entry: Field) -> bool:
     """Whether somebody who makes a record may give it."""
     if not entry.createable or entry.is_calculated or entry.is_auto_number or entry.type == "id":
         return False
-    return entry.name.lower() not in NEVER and not entry.is_deprecated
+    name = entry.name.lower()
+    is_odd = any(word in name for word in ODD) and entry.nillable and not entry.is_custom
+    return name not in NEVER and not entry.is_deprecated and not is_odd
 
 
 def _is_required(entry: Field) -> bool:

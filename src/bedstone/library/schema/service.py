@@ -1,6 +1,7 @@
 """The schemas a server has, each with what is derived from it; loaded when first asked, again when synced anew."""
 
 import json
+import sqlite3
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from bedstone.errors import NotFound, Unavailable
+from bedstone.errors import InvalidInput, NotFound, Unavailable
 from bedstone.library.schema.grounding import Grounder
 from bedstone.library.schema.intent import Interpreter
 from bedstone.library.schema.search import SchemaSearch
@@ -100,15 +101,16 @@ class GraphService:
         """An org by its name or Salesforce's id."""
         known = self.known()
         wanted = org_id or self.default
-        if wanted is None and len(known) == 1:
-            return known[0]
+        logged_in = [org for org in known if org.org is not None]
+        if wanted is None and len(logged_in or known) == 1:  # a schema that was imported besides is asked by its name
+            return (logged_in or known)[0]
         names = ", ".join(org.name for org in known) or "none; `bedstone salesforce login` makes one known"
         if wanted is None:
             raise UnknownGraphOrg(
                 f"Say which org with orgId. Known: {names}.", details={"known": [org.name for org in known]}
             )
         for org in known:
-            if org.name == wanted or wanted[:15] == (org.store.facts().get(ORG_ID) or "-")[:15]:
+            if org.name == wanted or wanted[:15] == (_facts(org).get(ORG_ID) or "-")[:15]:
                 return org
         raise UnknownGraphOrg(
             f"Unknown org {wanted!r}. Known: {names}.", details={"known": [org.name for org in known]}
@@ -120,7 +122,13 @@ class GraphService:
 
     def _graph(self, org_id: str | None) -> OrgGraph:
         org = self.find(org_id)
-        facts = org.store.facts()
+        try:
+            facts = org.store.facts()
+        except sqlite3.Error as error:
+            if org.name in self._loaded:  # what was read before still holds
+                return self._loaded[org.name]
+            message = f"The schema of {org.name} cannot be read ({error}); remove {org.folder} and sync again."
+            raise Unavailable(message) from None
         if not facts.get(SYNCED_AT):
             done = f" (a sync has {len(org.store.staged())} of {facts[WANTED]} objects)" if facts.get(WANTED) else ""
             raise NotSynced(
@@ -144,11 +152,6 @@ class GraphService:
         loaded = self._graph(org_id)
         return loaded.search.make_vectors(tell)
 
-    def peek(self) -> OrgGraph | None:
-        """The graph that is asked by default, if it is loaded."""
-        names = [self.default] if self.default else [org.name for org in self.known()]
-        return self._loaded.get(names[0]) if len(names) == 1 else None
-
     def client(self, org_id: str | None) -> SalesforceClient:
         """A client of an org; an imported schema has none."""
         org = self.find(org_id)
@@ -169,6 +172,8 @@ class GraphService:
 
     def import_folder(self, name: str, source: Path, tell: Tell = lambda done, total: None) -> SyncReport:
         """A schema from describes that somebody saved."""
+        if any(org.name == name for org in self.orgs.all()):
+            raise InvalidInput(f"An org is called {name} already; give the schema another name.", parameter="name")
         return SchemaSync(SchemaStore(self.folder / f"{IMPORTED}{name}")).from_folder(source, tell)
 
     async def close(self) -> None:
@@ -176,3 +181,10 @@ class GraphService:
         for client in self._clients.values():
             await client.close()
         self._clients.clear()
+
+
+def _facts(org: KnownOrg) -> dict[str, str]:
+    try:
+        return org.store.facts()
+    except sqlite3.Error:
+        return {}

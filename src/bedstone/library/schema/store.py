@@ -54,13 +54,15 @@ class SchemaStore:
             return SchemaGraph()
         with closing(self._connected()) as database:
             rows = database.execute("SELECT name, row, error FROM objects").fetchall()
-        problems = {name: error for name, row, error in rows if row is None}
-        return SchemaGraph.of((from_row(row) for _, row, _ in rows if row is not None), problems)
+            listed = dict(database.execute("SELECT name, value FROM facts WHERE name = 'unsynced'")).get("unsynced", "")
+        problems = {name: error or "not read" for name, row, error in rows if row is None or error}
+        objects = (from_row(row) for _, row, _ in rows if row is not None)
+        return SchemaGraph.of(objects, problems, listed.split())
 
     def known(self) -> dict[str, str]:
         """Since when each object is known as it is."""
         with closing(self._connected()) as database:
-            return dict(database.execute("SELECT name, since FROM objects WHERE row IS NOT NULL"))
+            return dict(database.execute("SELECT name, since FROM objects WHERE row IS NOT NULL AND since != ''"))
 
     def staged(self) -> set[str]:
         """The objects an interrupted sync has already."""
@@ -89,10 +91,12 @@ class SchemaStore:
         with self._lock, closing(self._connected()) as database, database:
             changed = 0
             for name, row, since, error in database.execute("SELECT name, row, since, error FROM staged").fetchall():
-                before = database.execute("SELECT row FROM objects WHERE name = ?", (name,)).fetchone()
+                before = database.execute("SELECT row, since FROM objects WHERE name = ?", (name,)).fetchone()
                 kept = row if row is not None else (before[0] if before else None)
                 changed += kept is not None and (before is None or before[0] != kept)
-                database.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)", (name, kept, since, error))
+                # What failed is asked for again as of the time it was last known.
+                known_since = since if error is None else (before[1] if before else "")
+                database.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)", (name, kept, known_since, error))
             gone = [name for (name,) in database.execute("SELECT name FROM objects") if name not in wanted]
             database.executemany("DELETE FROM objects WHERE name = ?", ((name,) for name in gone))
             database.execute("DELETE FROM staged")

@@ -74,22 +74,33 @@ class SchemaSync:
             staged, started = await to_thread.run_sync(self._resumed, org_id, len(names))
             await self._describe(client, [name for name in names if name not in staged], started, len(names), tell)
             known = await _company_names(client) if record_names else []
-            facts = {NAMES: json.dumps(known, ensure_ascii=False)}
+            unsynced = sorted({item["name"] for item in listed} - set(names))
+            facts = {NAMES: json.dumps(known, ensure_ascii=False), "unsynced": " ".join(unsynced)}
             return await to_thread.run_sync(self._finish, names, org_id, "org", facts)
         finally:
             ownership.release()
 
     def from_folder(self, folder: Path, tell: Tell = lambda done, total: None) -> SyncReport:
         """Describes that somebody saved as JSON: one object in a file, or several."""
-        files = sorted(folder.rglob("*.json"))
+        self._store.folder.mkdir(parents=True, exist_ok=True)
+        ownership = Ownership(self._store.folder / ".owner")
+        if not ownership.acquire():
+            raise SyncBusy("Another process imports this schema right now.")
+        try:
+            return self._import(sorted(folder.rglob("*.json")), folder, tell)
+        finally:
+            ownership.release()
+
+    def _import(self, files: Sequence[Path], folder: Path, tell: Tell) -> SyncReport:
         started = datetime.now(UTC)
         self._store.restart({STARTED: started.isoformat(), WANTED: str(len(files))})
         names: list[str] = []
         for number, file in enumerate(files, start=1):
-            staged = [
-                Staged(item.name, to_row(item), format_datetime(started, usegmt=True))
-                for item in map(from_describe, _describes(file))
-            ]
+            try:
+                objects = [from_describe(item) for item in _describes(file)]
+            except BadDescribe as error:
+                raise BadDescribe(f"{file}: {error.message}") from None
+            staged = [Staged(item.name, to_row(item), format_datetime(started, usegmt=True)) for item in objects]
             self._store.stage(staged, {})
             names += [item.name for item in staged]
             tell(number, len(files))
@@ -176,7 +187,7 @@ def _describes(file: Path) -> Iterator[Any]:
     """Every describe in a file, whatever it is wrapped in."""
     try:
         content = json.loads(file.read_text("utf-8-sig"))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise InvalidInput(f"{file} cannot be read: {error}") from None
     waiting = [content]
     while waiting:

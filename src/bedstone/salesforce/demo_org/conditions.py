@@ -9,6 +9,7 @@ from bedstone.salesforce.demo_org.errors import Refused, malformed
 from bedstone.salesforce.demo_org.schema import ID_TYPES, NUMBER_TYPES, TEXT_TYPES, FieldType
 from bedstone.salesforce.demo_org.scope import DATE_FUNCTIONS, Resolved, Scope
 from bedstone.salesforce.ids import long_id
+from bedstone.salesforce.soql.literals import COUNTED_DATE_LITERALS
 from bedstone.salesforce.soql.tree import (
     And,
     Boolean,
@@ -39,7 +40,8 @@ NO_SEMI_JOIN = frozenset({"activityhistory", "attachment", "event", "note", "ope
 MOST_SEMI_JOINS = 2
 SHOWN_ONLY = frozenset({"format", "convertcurrency"})
 FLAT_TERMS = 50
-LONGEST_TEXT = 4_000
+LONGEST_TEXT, MOST_UNITS = 4_000, 99_999
+FIRST_YEAR, LAST_YEAR = 1700, 4000
 
 
 class Conditions:
@@ -134,6 +136,8 @@ class Conditions:
     def _like(self, left: Resolved, value: Value) -> Sql:
         if left.field.type in ID_TYPES:
             raise Refused("INVALID_QUERY_FILTER_OPERATOR", "invalid operator on id field")
+        if left.owner is not None and left.owner.name.endswith("__x"):
+            raise malformed("LIKE is not supported on external objects")
         if left.field.type not in TEXT_TYPES or left.field.type == "multipicklist":
             raise Refused("INVALID_QUERY_FILTER_OPERATOR", f"invalid operator on {left.field.type} field")
         if isinstance(value, Null):
@@ -148,13 +152,14 @@ class Conditions:
         kind = left.field.type
         if kind not in ("date", "datetime"):
             raise self._wrong_type(left.field, literal)
+        is_counted = literal.name in COUNTED_DATE_LITERALS
+        if is_counted != (literal.count is not None) or (is_counted and not 1 <= (literal.count or 0) <= MOST_UNITS):
+            raise malformed(f"unexpected token: '{literal.name}'", literal.span[0])
         calendar = self._scope.calendar
         try:
             first, last = calendar.range(literal)
         except (ValueError, OverflowError):
             raise malformed(f"Invalid date literal: {literal.name}", literal.span[0]) from None
-        if literal.name.startswith(("LAST_N", "NEXT_N", "N_")) and literal.count is None:
-            raise malformed(f"unexpected token: '{literal.name}'", literal.span[0])
         write: Callable[[date], str] = date.isoformat if kind == "date" else calendar.moment
         start, end = write(first), write(last)
         sql, extra = left.sql, left.params
@@ -282,12 +287,14 @@ class Conditions:
         if not value.value:
             return None
         found = long_id(value.value)
-        if found is None:
+        if found is None or "XXXXXX" in value.value.upper():
             raise Refused("INVALID_QUERY_FILTER_OPERATOR", f"invalid ID field: {value.value}", position=value.span[0])
         return found
 
     @staticmethod
     def _moment(value: Moment) -> str:
+        if value.kind != "time" and not FIRST_YEAR <= int(value.written[:4]) <= LAST_YEAR:
+            raise malformed(f"Invalid date: {value.written}", value.span[0])
         try:
             if value.kind == "datetime":
                 return stored_moment(parsed_moment(value.written))

@@ -38,7 +38,7 @@ from bedstone.salesforce.soql.tree import (
 
 BATCH, MOST_GROUPS, MOST_OFFSET, MOST_FIELDS_ROWS = 2_000, 2_000, 2_000, 200
 MOST_SUBQUERIES, DEEPEST_CHILDREN, CURSOR_SECONDS = 20, 5, 2 * 24 * 3600
-MOST_ROLLUP, MOST_CATEGORIES = 3, 3
+MOST_ROLLUP, MOST_CATEGORIES, MOST_LIMIT = 3, 3, 2**31 - 1
 AGGREGATE_CALL = re.compile(r"((?:COUNT|SUM|AVG|MIN|MAX|MIN_TEXT|MAX_TEXT)\((?:[^()']|'[^']*'|\([^()]*\))*\))")
 NOT_SORTED = frozenset({"format", "tolabel", "convertcurrency"})
 AGGREGATE = {"type": "AggregateResult"}
@@ -209,8 +209,12 @@ class _Planned:
             raise Refused("NUMBER_OUTSIDE_VALID_RANGE", "Maximum SOQL offset allowed is 2000")
         if any(isinstance(part, Number) and part.value < 0 for part in (query.limit, query.offset)):
             raise malformed("unexpected token: '-'")
+        if isinstance(query.limit, Number) and query.limit.value > MOST_LIMIT:
+            raise malformed(f"unexpected token: '{query.limit.written[:20]}'", query.limit.span[0])
+        if self._depth and query.sources[0].using:
+            raise malformed("USING SCOPE is not allowed in a child subquery", query.sources[0].span[0])
         needs_filter = self._scope.root.name == "ContentDocumentLink" and not self._depth
-        if needs_filter and not self._has_filter(("id", "contentdocumentid", "linkedentityid")):
+        if needs_filter and not self._has_filter(("id", "contentdocumentid", "linkedentityid"), exactly=True):
             raise malformed(
                 "Implementation restriction: ContentDocumentLink requires a filter by a single Id on ContentDocumentId "
                 "or LinkedEntityId using the equals operator or multiple Id's using the IN operator."
@@ -230,13 +234,14 @@ class _Planned:
         if not self._has_filter(("publishstatus", "id")):
             raise malformed("A filter on PublishStatus is needed with data categories", option.span[0])
 
-    def _has_filter(self, names: tuple[str, ...]) -> bool:
+    def _has_filter(self, names: tuple[str, ...], *, exactly: bool = False) -> bool:
         where = self._query.where
         terms = where.terms if isinstance(where, And) else (where,)
         return any(
             isinstance(term, Comparison | Membership)
             and isinstance(term.left, Path)
             and term.left.parts[-1].lower() in names
+            and (not exactly or _is_exact(term))
             for term in terms
         )
 
@@ -378,7 +383,9 @@ class _Planned:
         relation = self._schema.child(self._scope.root.name, parts[-1]) if len(parts) == 1 else None
         if relation is None:
             raise no_child(source.name, source.path.span[0])
-        child_source = Source(Path((relation.child,), source.path.span), source.alias, (), source.span)
+        if any(name == (relation.name or parts[-1]) for name, _ in self._children):
+            raise malformed(f"duplicate alias: {relation.name}", source.path.span[0])
+        child_source = Source(Path((relation.child,), source.path.span), source.alias, source.using, source.span)
         inner = _Planned(
             self._database,
             replace(query, sources=(child_source, *query.sources[1:])),
@@ -567,6 +574,8 @@ class _Planned:
     def _key(self, expression: Expression) -> str:
         if isinstance(expression, Path):
             return ".".join(self._scope.parts(expression)).lower()
+        if isinstance(expression, Call):
+            return f"{expression.name.lower()}({', '.join(self._key(item) for item in expression.arguments)})"
         return write(expression).lower()
 
     def _outputs(self, keys: dict[str, Resolved]) -> list[tuple[str, Resolved]]:
@@ -679,9 +688,11 @@ class _Typed:
             if branch.type.lower() not in (name.lower() for name in link.reference_to):
                 raise malformed(f"Invalid TYPEOF type: {branch.type}", branch.span[0])
             self._plans[branch.type.lower()] = self._plan(branch.type, branch.fields)
+        if len({branch.type.lower() for branch in node.branches}) < len(node.branches):
+            raise malformed("A type stands in two branches of TYPEOF", node.span[0])
         if node.otherwise is not None:
             for path in node.otherwise:
-                if database.schema.get("Name").field(path.parts[-1]) is None:  # type: ignore[union-attr]
+                if len(path.parts) > 1 or database.schema.get("Name").field(path.parts[-1]) is None:  # type: ignore[union-attr]
                     raise no_column(path.name, "Name", path.span[0])
         self._otherwise = node.otherwise
 
@@ -741,6 +752,13 @@ def converter(item: FieldType) -> Convert:
     if item.type == "int":
         return lambda value: int(value) if value is not None else None
     return lambda value: value
+
+
+def _is_exact(term: Comparison | Membership) -> bool:
+    """By equality, or by a list."""
+    if isinstance(term, Comparison):
+        return term.operator == "="
+    return not term.negated and isinstance(term.values, tuple)
 
 
 def _names_few_ids(condition: Condition | None) -> bool:

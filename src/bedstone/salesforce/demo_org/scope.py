@@ -143,7 +143,10 @@ class Scope:
         if name in DATE_FUNCTIONS:
             return self._date_function(name, call)
         inner = self.expression(call.arguments[0])
-        if inner.field.parts:
+        is_labelled = inner.field.type in ("picklist", "multipicklist", "combobox")
+        if inner.field.parts or (name == "tolabel" and not is_labelled):
+            raise malformed(f"{call.name} can not be used on {inner.field.name}", call.span[0])
+        if name == "convertcurrency" and inner.field.type != "currency":
             raise malformed(f"{call.name} can not be used on {inner.field.name}", call.span[0])
         match name:
             case "tolabel" | "convertcurrency":
@@ -163,6 +166,8 @@ class Scope:
         if inner.is_aggregate:
             raise malformed("Grouped field should not be aggregated: " + call.name, call.span[0])
         kind = inner.field.type
+        if inner.owner is not None and inner.owner.name.endswith("__x"):
+            raise malformed("Aggregates are not supported on external objects", call.span[0])
         refused = kind in NOT_AGGREGATED or (name in ("sum", "avg") and kind not in NUMBER_TYPES)
         if refused:
             raise malformed(

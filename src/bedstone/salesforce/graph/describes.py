@@ -48,28 +48,28 @@ class BadDescribe(InvalidInput):
 def from_describe(described: Any) -> ObjectSchema:
     """An object from what an org says of it."""
     try:
-        name = str(described["name"])
+        name = _text(described["name"])
         fields = tuple(_field(item, name, described) for item in described["fields"])
         return ObjectSchema(
             name=name,
-            label=str(described.get("label") or name),
-            plural=str(described.get("labelPlural") or described.get("label") or name),
+            label=_text(described.get("label") or name),
+            plural=_text(described.get("labelPlural") or described.get("label") or name),
             fields=fields,
             children=tuple(
-                Child(item["childSObject"], item["field"], item.get("relationshipName"))
+                Child(_text(item["childSObject"]), _text(item["field"]), _optional(item.get("relationshipName")))
                 for item in described.get("childRelationships") or ()
                 if item.get("childSObject") and item.get("field")
             ),
-            prefix=described.get("keyPrefix"),
+            prefix=_optional(described.get("keyPrefix")),
             queryable=bool(described.get("queryable", True)),
             searchable=bool(described.get("searchable", True)),
             createable=bool(described.get("createable", True)),
             record_types=tuple(
-                item["developerName"] if "developerName" in item else item["name"]
+                _text(item["developerName"] if "developerName" in item else item["name"])
                 for item in described.get("recordTypeInfos") or ()
                 if not item.get("master")
             ),
-            scopes=tuple(item["name"] for item in described.get("supportedScopes") or ()),
+            scopes=tuple(_text(item["name"]) for item in described.get("supportedScopes") or ()),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise BadDescribe(f"This is no describe of an object: {type(error).__name__} {error}") from None
@@ -79,9 +79,9 @@ def _field(item: Mapping[str, Any], owner: str, described: Mapping[str, Any]) ->
     controller = item.get("controllerName")
     compound = item.get("compoundFieldName")
     return Field(
-        name=item["name"],
-        label=str(item.get("label") or item["name"]),
-        type=item["type"],
+        name=_text(item["name"]),
+        label=_text(item.get("label") or item["name"]),
+        type=_text(item["type"]),
         length=int(item.get("length") or 0),
         precision=int(item.get("precision") or item.get("digits") or 0),
         scale=int(item.get("scale") or 0),
@@ -101,14 +101,31 @@ def _field(item: Mapping[str, Any], owner: str, described: Mapping[str, Any]) ->
         is_external_id=bool(item.get("externalId")),
         is_deprecated=bool(item.get("deprecatedAndHidden")),
         is_html=bool(item.get("htmlFormatted")),
-        reference_to=tuple(item.get("referenceTo") or ()),
-        relationship=item.get("relationshipName"),
+        reference_to=tuple(_text(target) for target in _listed(item.get("referenceTo"))),
+        relationship=_optional(item.get("relationshipName")),
         relationship_type=relationship_type(item, owner),
-        controller=controller,
-        compound=compound if compound != item["name"] else None,
-        help=item.get("inlineHelpText"),
+        controller=_optional(controller),
+        compound=_optional(compound) if compound != item["name"] else None,
+        help=_optional(item.get("inlineHelpText")),
         choices=tuple(_choice(value) for value in item.get("picklistValues") or ()),
     )
+
+
+def _text(value: Any) -> str:
+    """A name or label: a text, and one that can be written."""
+    if not isinstance(value, str) or not value.strip():
+        raise TypeError(f"{value!r} is no name")
+    return value.encode("utf-8", "replace").decode()
+
+
+def _optional(value: Any) -> str | None:
+    return _text(value) if value not in (None, "") else None
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list | tuple | None):
+        raise TypeError(f"{value!r} is no list")
+    return list(value or ())
 
 
 def _choice(value: Mapping[str, Any]) -> Choice:

@@ -161,12 +161,19 @@ class SchemaGraph:
 
     objects: Mapping[str, ObjectSchema] = field(default_factory=dict)  # by name in lower case
     problems: Mapping[str, str] = field(default_factory=dict)
+    unsynced: frozenset[str] = frozenset()  # names in lower case of objects the org has besides
 
     @classmethod
-    def of(cls, objects: Iterable[ObjectSchema], problems: Mapping[str, str] | None = None) -> "SchemaGraph":
+    def of(
+        cls,
+        objects: Iterable[ObjectSchema],
+        problems: Mapping[str, str] | None = None,
+        unsynced: Iterable[str] = (),
+    ) -> "SchemaGraph":
         """From the objects, in the order of their names."""
         ordered = sorted(objects, key=lambda item: item.name.lower())
-        return cls({item.name.lower(): item for item in ordered}, dict(problems or {}))
+        by_name = {item.name.lower(): item for item in ordered}
+        return cls(by_name, dict(problems or {}), frozenset(name.lower() for name in unsynced) - by_name.keys())
 
     def get(self, name: str) -> ObjectSchema | None:
         """An object by its name, whatever the case."""

@@ -42,6 +42,8 @@ class Path:
         """As SOQL writes it, where every step goes up."""
         if any(step.direction != "up" or not step.relationship for step in self.steps):
             return None
+        if any(len(step.edge.field.reference_to) > 1 for step in self.steps[:-1]):  # beyond it only names can be seen
+            return None
         return ".".join(str(step.relationship) for step in self.steps)
 
     @property
@@ -217,6 +219,8 @@ def _cost(step: Step, graph: SchemaGraph, *, is_end: bool) -> float:
         cost += HUB
     if not is_end and (step.target in SETUP or is_derived(step.target, graph)):
         cost += SYSTEM
+    if field.name == "MasterRecordId":
+        cost += RARE
     if not is_end and step.target not in CORE and not step.target.endswith("__c"):
         cost += RARE
     if len(field.reference_to) > 1 or field.is_polymorphic:

@@ -14,13 +14,13 @@ TOKEN = re.compile(
     | (?P<decimal> \d*\.\d+ )
     | (?P<integer> \d+ )
     | (?P<name> [A-Za-z][A-Za-z0-9_.]* )
-    | (?P<text> '(?:[^'\\]|\\.)*' )
-    | (?P<comment> --[^\n]* | //[^\n]* | /\*.*?\*/ )
+    | (?P<text> '(?:[^'\\]|\\.)*(?:'|\\?\Z) )
+    | (?P<comment> --[^\n]* | //[^\n]* | /\*(?:.*?\*/|.*\Z) )
     | (?P<sign> <> | != | [()=<>,:+\-] )
-    | (?P<other> "(?:[^"\\]|\\.)*" | . )
+    | (?P<other> "(?:[^"\\]|\\.)*(?:"|\\?\Z) | . )
     """,
-    re.VERBOSE | re.DOTALL,
-)
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)  # what is not closed goes to the end: looking for its end again and again would take for ever
 END = ""
 LOOKAHEAD = 4  # tokens a parser looks at from where it is
 
@@ -51,6 +51,8 @@ def tokenize(text: str) -> Tokens:
         if kind is None:
             continue
         word = found[0]
+        if kind == "text" and not _is_closed(word):
+            kind = "other"
         kinds.append(kind)
         words.append(word.lower() if kind == "name" else word)
         start, end = found.span()
@@ -65,10 +67,18 @@ def tokenize(text: str) -> Tokens:
     return Tokens(text, kinds, words, starts, ends)
 
 
+def _is_closed(text: str) -> bool:
+    """Whether a text ends with a quote of its own."""
+    if len(text) < 2 or text[-1] != "'":  # noqa: PLR2004 - both quotes
+        return False
+    slashes = len(text) - 1 - len(text[:-1].rstrip("\\"))
+    return slashes % 2 == 0
+
+
 def unreadable(tokens: Tokens, index: int) -> SyntaxProblem:
     """A token that no statement has."""
     written = tokens.written(index)
-    if written == "'":
+    if written.startswith("'"):
         return SyntaxProblem("A text is not closed: ' is missing at its end.", tokens.text, tokens.starts[index])
     shown = written if len(written) == 1 else written[:20]
     return SyntaxProblem(f"{shown!r} does not belong into a statement.", tokens.text, tokens.starts[index])

@@ -65,6 +65,7 @@ SOFT = frozenset(
 COMPARISONS = frozenset({"=", "<", ">", "!=", "<>"})
 CATEGORY_OPERATORS = frozenset({"at", "above", "below", "above_or_below"})
 MONEY = re.compile(r"([A-Za-z]{3})(\d+(?:\.\d*)?)")
+MOST_DIGITS = 9
 DEEPEST = 100  # conditions and subqueries inside each other
 # An expression of Apex: names, calls, indexes, `new` with type parameters.
 BIND = re.compile(r"\s*(?:new\s+[\w.]+(?:<[\w.,\s<>]*>)?|[A-Za-z_]\w*)", re.IGNORECASE)
@@ -304,7 +305,7 @@ class Parser:
             self.at += 1
             if self.kinds[self.at] != "integer":
                 raise self.problem("a number")
-            count = int(self.words[self.at])
+            count = _whole(self.words[self.at])
             self.at += 1
         return DateLiteral(name, count, self.span(at))
 
@@ -511,12 +512,13 @@ class Parser:
         return Comparison(left, operator, self.value(), self.span(first))
 
     def _membership(self, first: int, left: Expression) -> Condition:
-        at = self.at
         negated = self.skip("not")
         if negated and self.is_lenient and self.words[self.at] == "like":
             self.at += 1
             inner = Comparison(left, "LIKE", self.value(is_pattern=True), self.span(first))
-            self.deviate("SQL_FORM", self.starts[at], self.ends[at + 1], "NOT ... LIKE")
+            span = self.span(first)
+            left_text, right_text = (self.text[slice(*item.span)] for item in (left, inner.right))
+            self.deviate("SQL_FORM", *span, f"(NOT {left_text} LIKE {right_text})")
             return Not(inner, self.span(first))
         self.need("in")
         if self.words[self.at] == ":":
@@ -862,6 +864,11 @@ class SoqlParser(Parser):
             self.deviate("APEX_ONLY", self.starts[at], self.ends[at + 1], None)
         self.at = at + 2
         return True
+
+
+def _whole(digits: str) -> int:
+    """A number of days or months; of absurd ones it is enough to know that they are."""
+    return int(digits) if len(digits) <= MOST_DIGITS else 10**MOST_DIGITS
 
 
 def _drop_comments(tokens: Tokens, dialect: Dialect) -> list[Deviation]:

@@ -7,6 +7,7 @@ from typing import Literal
 from bedstone.salesforce.soql.problems import place
 from bedstone.salesforce.soql.tree import Span
 
+MOST_MESSAGES = 50
 Kind = Literal["error", "warning", "correction", "info"]
 
 
@@ -39,6 +40,7 @@ class Findings:
 
     text: str
     messages: list[Finding] = field(default_factory=list)
+    left_out: int = 0
     edits: dict[Span, str] = field(default_factory=dict)
     is_mendable: bool = True  # every error so far has an edit
 
@@ -68,12 +70,21 @@ class Findings:
         self._add("info", code, message, "", (0, 0))
 
     @property
+    def is_full(self) -> bool:
+        """Whether more would not be told: nobody needs to look for it."""
+        return len(self.messages) >= MOST_MESSAGES
+
+    @property
     def is_valid(self) -> bool:
         return not any(item.type == "error" for item in self.messages)
 
     def _add(  # noqa: PLR0917 - the parts of a message
         self, kind: Kind, code: str, message: str, clause: str, span: Span, corrected: str | None = None
     ) -> None:
+        if len(self.messages) >= MOST_MESSAGES:
+            self.left_out += 1
+            self.is_mendable = False
+            return
         line, column = place(self.text, span[0])
         original = self.text[slice(*span)] if span[1] > span[0] else None
         self.messages.append(Finding(kind, code, message, clause, line, column, original, corrected))

@@ -9,6 +9,7 @@ from bedstone.salesforce.soql.tree import Path, Source, Span
 from bedstone.salesforce.validation.findings import Findings
 
 DEEPEST_UP, MOST_PARENTS = 5, 55
+NAME_PARENTS = {"profile": "Profile", "userrole": "UserRole"}  # relationships of Name itself
 # What an unknown name is instead, if it is known as a value: a sentence for the message.
 Grounding = Callable[[str, ObjectSchema], str | None]
 
@@ -32,6 +33,9 @@ class Scope:
     ground: Grounding | None = None
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     parents: set[tuple[str, ...]] = field(default_factory=set)
+    broken: set[str] = field(default_factory=set)  # aliases of what is not there
+    _told: dict[tuple[str, str], Suggestions] = field(default_factory=dict)
+    _grounds: dict[tuple[str, str], str | None] = field(default_factory=dict)
 
     def add_sources(self, sources: tuple[Source, ...]) -> None:
         """Aliases of the object, and of relationships from it."""
@@ -46,7 +50,8 @@ class Scope:
                 self.findings.error("OBJECT_SECOND", message, "FROM", other.path.span)
                 continue
             chain = self.names[parts[0].lower()] + parts[1:]
-            self.owner_of(chain, other.path.span, "FROM")
+            if self.owner_of(chain, other.path.span, "FROM", other.path) is None:
+                self.broken.add((other.alias or parts[-1]).lower())
             self.names[(other.alias or parts[-1]).lower()] = chain
 
     def parts(self, path: Path) -> tuple[str, ...]:
@@ -59,6 +64,8 @@ class Scope:
     def resolve(self, path: Path, clause: str) -> Resolved | None:
         """A field, or None after saying what is wrong."""
         parts = self.parts(path)
+        if len(path.parts) > 1 and path.parts[0].lower() in self.broken:
+            return None  # told where it was named
         if not all(parts):
             self.findings.error("SYNTAX", f'"{path.name}" is not a path.', clause, path.span)
             return None
@@ -80,7 +87,7 @@ class Scope:
             self.findings.warning("DEPRECATED", f'"{item.name}" is deprecated.', clause, path.span)
         return Resolved(item, owner, len(parts) > 1)
 
-    def owner_of(
+    def owner_of(  # noqa: PLR0911 - one for each way to end
         self, relationships: tuple[str, ...], span: Span, clause: str, path: Path | None = None
     ) -> ObjectSchema | str | None:
         """The object at the end of a chain, `Name` for several, or None after saying what is wrong."""
@@ -93,10 +100,13 @@ class Scope:
         for depth, name in enumerate(relationships, start=1):
             link = owner.by_relationship.get(name.lower())
             if link is None:
-                self._unknown_parent(name, owner, clause, path or Path(relationships, span))
+                self._unknown_parent(name, owner, clause, path or Path(relationships, span), depth)
                 return None
             self.parents.add(tuple(part.lower() for part in relationships[:depth]))
             if is_polymorphic(link):
+                beyond = NAME_PARENTS.get(relationships[depth].lower()) if depth < len(relationships) else None
+                if beyond is not None and (found := self.graph.get(beyond)) is not None:
+                    return self._beyond(found, relationships[depth + 1 :], span, clause, path)
                 if depth < len(relationships):
                     message = (
                         f'"{link.relationship}" can point to several objects; only fields of Name are allowed by dot. '
@@ -113,6 +123,15 @@ class Scope:
             owner = target
         return owner
 
+    def _beyond(
+        self, owner: ObjectSchema, rest: tuple[str, ...], span: Span, clause: str, path: Path | None
+    ) -> ObjectSchema | str | None:
+        """What a parent of Name leads to."""
+        if not rest:
+            return owner
+        inner = Scope(self.graph, self.findings, owner, self.ground)
+        return inner.owner_of(rest, span, clause, path)
+
     def _of_name(self, parts: tuple[str, ...], path: Path, clause: str) -> Resolved | None:
         item = name_field(parts[-1])
         if item is None:
@@ -126,20 +145,33 @@ class Scope:
         return Resolved(item, None, is_dotted=True)
 
     def _unknown_field(self, name: str, owner: ObjectSchema, path: Path, clause: str) -> None:
+        if self.findings.is_full:
+            return
         span = (path.span[1] - len(name), path.span[1]) if path.span[1] else path.span
         if (hint := self._grounded(name, owner)) is not None:
             self.findings.error("HALLUCINATED_ENTITY", hint, clause, span)
             return
-        found = suggest(name, {item.name: item.label for item in owner.fields})
+        found = self._near(name, owner)
         meant = f' Did you mean "{found.names[0]}"?' if found else ""
+        link = owner.by_relationship.get(name.lower())
+        if link is not None:  # a record is no value: its name or its id is
+            meant = f' "{name}" is a record: use {link.relationship}.Name, or {link.name} with an id.'
+            found = Suggestions(found.names)
         message = f'Field "{name}" does not exist on {owner.name} ({clause}).{meant}'
         self.findings.error("FIELD_UNKNOWN", message, clause, span, found.certain)
         if found.certain:
             self.findings.name_corrected(name, found.certain, owner.name, clause, span)
 
-    def _unknown_parent(self, name: str, owner: ObjectSchema, clause: str, path: Path) -> None:
-        start = self._start_of(name, path)
-        place = (start, start + len(name))
+    def _near(self, name: str, owner: ObjectSchema) -> Suggestions:
+        key = (owner.name, name.lower())
+        if key not in self._told:
+            self._told[key] = suggest(name, {item.name: item.label for item in owner.fields})
+        return self._told[key]
+
+    def _unknown_parent(self, name: str, owner: ObjectSchema, clause: str, path: Path, depth: int) -> None:
+        if self.findings.is_full:
+            return
+        place = self._place_of(name, path, depth)
         by_field = owner.field(name)
         if by_field is not None and by_field.relationship:
             rest = path.parts[-1]
@@ -164,19 +196,24 @@ class Scope:
         if found.certain:
             self.findings.name_corrected(name, found.certain, owner.name, clause, place)
 
-    def _start_of(self, name: str, path: Path) -> int:
-        """Where a part of a path stands in the text."""
-        position = path.span[0]
-        for part in path.parts:
-            if part == name:
-                break
-            position += len(part) + 1
-        return position
+    def _place_of(self, name: str, path: Path, depth: int) -> Span:
+        """Where a part of a path stands in the text: the parts an alias stands for are not there."""
+        missing = len(self.parts(path)) - len(path.parts)
+        index = depth - 1 - missing
+        if not 0 <= index < len(path.parts) or path.parts[index].lower() != name.lower():
+            index = next((at for at, part in enumerate(path.parts) if part.lower() == name.lower()), -1)
+        if index < 0:
+            return path.span
+        start = path.span[0] + sum(len(part) + 1 for part in path.parts[:index])
+        return start, start + len(name)
 
     def _grounded(self, name: str, owner: ObjectSchema) -> str | None:
-        if self.ground is None or suggest(name, {item.name: item.label for item in owner.fields}).certain:
+        if self.ground is None or self._near(name, owner).certain or name.lower() in owner.by_relationship:
             return None
-        return self.ground(name, owner)
+        key = (owner.name, name)
+        if key not in self._grounds:
+            self._grounds[key] = self.ground(name, owner)
+        return self._grounds[key]
 
 
 def is_polymorphic(link: Field) -> bool:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from bedstone.salesforce.soql.lexer import Tokens, tokenize
 from bedstone.salesforce.soql.parser import SoqlParser
 from bedstone.salesforce.soql.problems import Deviation, SyntaxProblem
-from bedstone.salesforce.soql.tree import Path, Query
+from bedstone.salesforce.soql.tree import Condition, Path, Query
+from bedstone.salesforce.soql.writer import write
 from bedstone.salesforce.validation.findings import Findings
 
 STAR = '"*" is not SOQL. List the fields, or use FIELDS(STANDARD), or FIELDS(ALL) with LIMIT 200.'
@@ -48,11 +49,11 @@ def read(text: str, findings: Findings) -> Read | None:
         return None
     _check_distinct(query, findings)
     for deviation in parser.deviations:
-        _tell(deviation, findings)
+        _tell(deviation, findings, query.where)
     return Read(query, parser.deviations)
 
 
-def _tell(deviation: Deviation, findings: Findings) -> None:
+def _tell(deviation: Deviation, findings: Findings, condition: Condition | None) -> None:
     found, good, span = deviation.found, deviation.corrected, deviation.span
     match deviation.code:
         case "SQL_FORM":
@@ -66,8 +67,9 @@ def _tell(deviation: Deviation, findings: Findings) -> None:
                 "SQL_FORM", message.replace("'", '"') if good and "'" not in good else message, "", span, good
             )
         case "MIXED_LOGIC":
-            message = "AND and OR are mixed without parentheses, or NOT lacks its own. Add parentheses."
-            findings.rewritten("MIXED_LOGIC", message, "WHERE", span)
+            message = "AND and OR are mixed without parentheses, or NOT lacks its own. Add parentheses"
+            fixed = f", for example: {_short(write(condition), 200)}." if condition is not None else "."
+            findings.rewritten("MIXED_LOGIC", message + fixed, "WHERE", span)
         case "APEX_ONLY":
             what = next((text for sign, text in APEX.items() if found.lower().startswith(sign)), "Apex")
             message = f'"{_short(found)}" only works in Apex ({what}). Use a literal value, or remove it.'
@@ -90,7 +92,11 @@ def _tell(deviation: Deviation, findings: Findings) -> None:
 def _check_distinct(query: Query, findings: Findings) -> None:
     """SELECT DISTINCT Name reads as a field called DISTINCT with an alias."""
     for column in query.columns:
-        if isinstance(column.expression, Path) and column.expression.name.lower() in ("distinct", "top", "unique"):
+        if (
+            isinstance(column.expression, Path)
+            and column.alias
+            and column.expression.name.lower() in ("distinct", "top", "unique")
+        ):
             word = column.expression.name
             hint = KEYWORDS.get(word.lower(), KEYWORDS["distinct"])
             findings.error("SQL_KEYWORD", f'"{word}" is SQL, not SOQL. {hint}', "SELECT", column.expression.span)
@@ -107,9 +113,15 @@ def _explain(text: str, problem: SyntaxProblem, findings: Findings) -> None:
         findings.error("SUBQUERY_CONDITION", SUBQUERY, "WHERE", span)
         return
     near = [index for index in (at, at - 1, at - 2, at + 1) if 0 <= index < len(tokens.words)]
-    word = next((tokens.written(index) for index in near if tokens.words[index] in KEYWORDS), None)
-    if word is not None and tokens.kinds[at] != "end":
-        findings.error("SQL_KEYWORD", f'"{word}" is SQL, not SOQL. {KEYWORDS[word.lower()]}', "", span)
+    place = next((index for index in near if tokens.words[index] in KEYWORDS), None)
+    if place is not None and tokens.kinds[at] != "end":
+        word = tokens.written(place)
+        message = f'"{word}" is SQL, not SOQL. {KEYWORDS[word.lower()]}'
+        findings.error("SQL_KEYWORD", message, "", (tokens.starts[place], tokens.ends[place]))
+        return
+    if tokens.words[at] in ("order", "limit", "group", "offset") and _is_in_semi_join(tokens, at):
+        message = f"{tokens.words[at].upper()} is not allowed in a subquery with IN."
+        findings.error("SEMIJOIN_CLAUSE", message, "WHERE", span)
         return
     if tokens.words[at] == "having":
         findings.error("HAVING_WITHOUT_GROUP", "HAVING needs GROUP BY.", "HAVING", span)
@@ -118,7 +130,17 @@ def _explain(text: str, problem: SyntaxProblem, findings: Findings) -> None:
         message = f'The clauses stand in another order: write "{_short(ordered, 200)}".'
         findings.error("SQL_FORM", message, tokens.words[at].upper(), (0, len(text)), ordered)
         return
-    findings.error("SYNTAX", problem.message, "", span)
+    findings.error("SYNTAX", problem.message, "", (problem.position, max(problem.position, span[1])))
+
+
+def _is_in_semi_join(tokens: Tokens, at: int) -> bool:
+    """Whether a token stands in the select of an IN."""
+    depth = 0
+    for index in range(at - 1, 0, -1):
+        depth += (tokens.words[index] == ")") - (tokens.words[index] == "(")
+        if depth < 0:
+            return tokens.words[index - 1] == "in" and tokens.words[index + 1] == "select"
+    return False
 
 
 def _reordered(text: str, tokens: Tokens) -> str | None:

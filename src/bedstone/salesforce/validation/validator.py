@@ -1,10 +1,19 @@
 """Every clause of a query against every rule, on the tree alone: what stands inside quotes is never taken for code."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bedstone.salesforce.graph.categories import namespace_of
-from bedstone.salesforce.graph.model import ID_TYPES, NUMBER_TYPES, TEXT_TYPES, Field, ObjectSchema, SchemaGraph
+from bedstone.salesforce.graph.model import (
+    ID_TYPES,
+    NUMBER_TYPES,
+    TEXT_TYPES,
+    Field,
+    ObjectSchema,
+    SchemaGraph,
+    name_field,
+)
 from bedstone.salesforce.graph.names import listed, suggest
 from bedstone.salesforce.soql import SyntaxProblem, parse_soql, write
 from bedstone.salesforce.soql.tree import (
@@ -48,7 +57,10 @@ from bedstone.salesforce.validation.syntax import read
 from bedstone.salesforce.validation.values import Values
 
 LONGEST_QUERY, MOST_OFFSET, MOST_SUBQUERIES, MOST_SEMI_JOINS = 100_000, 2_000, 20, 2
-DEEPEST_DOWN, DEEPEST_DOWN_BEFORE, NESTED_SINCE = 5, 1, 58
+DEEPEST_DOWN, DEEPEST_DOWN_BEFORE, NESTED_SINCE, PASSES = 5, 1, 58, 3
+MOST_LIMIT = 2**31 - 1
+UNNAMED = "\0"
+LABELLED = frozenset({"picklist", "multipicklist", "combobox"})
 MOST_FIELDS_ROWS, MOST_ROLLUP, MOST_CATEGORIES = 200, 3, 3
 AGGREGATES = frozenset({"count", "count_distinct", "sum", "avg", "min", "max"})
 DATE_FUNCTIONS = frozenset(
@@ -107,28 +119,31 @@ def validate(text: str, graph: SchemaGraph, *, ground: Grounding | None = None, 
 
 
 def _mended(findings: Findings, graph: SchemaGraph, ground: Grounding | None, version: int) -> str | None:
-    """The query with every correction, if nothing is wrong with it then."""
-    if not findings.is_mendable or findings.is_valid:
-        return None
-    text = edited(findings.text, findings.edits.items()).strip()
-    again = Findings(text)
-    found = read(text, again)
-    if found is None:
-        return None
-    if found.deviations:
-        text = write(found.query)
-    try:
-        parse_soql(text)
-    except SyntaxProblem:
-        return None
-    if text == findings.text:
-        return None
-    last = Findings(text)
-    checked = read(text, last)
-    if checked is None:
-        return None
-    _Check(last, graph, ground, version, set()).root(checked.query)
-    return text if last.is_valid else None
+    """The query with every correction, if nothing is wrong with it then; a correction may show the next mistake."""
+    for _ in range(PASSES):
+        if not findings.is_mendable or findings.is_valid:
+            return None
+        text = edited(findings.text, findings.edits.items()).strip()
+        found = read(text, Findings(text))
+        if found is None:
+            return None
+        if found.deviations and not any(item.code == "LITERAL_UNQUOTED" for item in found.deviations):
+            text = write(found.query)
+        if text == findings.text:
+            return None
+        findings = Findings(text)
+        checked = read(text, findings)
+        if checked is None:
+            continue
+        unquoted = {item.span[0] for item in checked.deviations if item.code == "LITERAL_UNQUOTED"}
+        _Check(findings, graph, ground, version, unquoted).root(checked.query)
+        if findings.is_valid:
+            try:
+                parse_soql(text)
+            except SyntaxProblem:
+                return None
+            return text
+    return None
 
 
 @dataclass
@@ -177,8 +192,8 @@ class _Check:
 
     def _unknown_object(self, source: Source) -> None:
         span = source.path.span
-        if source.name in self._graph.problems:
-            self._findings.info("SCHEMA_UNKNOWN", f"{source.name} could not be synced: only the syntax was checked.")
+        if source.name in self._graph.problems or source.name.lower() in self._graph.unsynced:
+            self._findings.info("SCHEMA_UNKNOWN", f"{source.name} is not synced: only the syntax was checked.")
             return
         found = suggest_object(source.name, self._graph)
         if not found.certain and self._ground is not None:
@@ -219,12 +234,18 @@ class _Check:
     def _columns(self, query: Query, scope: Scope, depth: int) -> None:
         seen: set[str] = set()
         typed: dict[str, Span] = {}
+        selected: set[str] = set()
         children = 0
         for column in query.columns:
             expression = column.expression
             match expression:
                 case Query():
                     children += 1
+                    relationship = expression.sources[0].path.parts[-1].lower()
+                    if relationship in selected:
+                        message = f'The children "{relationship}" are selected twice.'
+                        self._error("DUPLICATE_FIELD", message, "SELECT", expression.span)
+                    selected.add(relationship)
                     self._child(expression, scope, depth + 1, query)
                 case TypeOf():
                     typed[".".join(scope.parts(expression.relationship)).lower()] = expression.span
@@ -249,7 +270,10 @@ class _Check:
         found = scope.resolve(path, "SELECT")
         if column.alias:
             message = f'An alias on "{path.name}" is only allowed in a grouped or aggregate query.'
-            self._error("ALIAS_NOT_ALLOWED", message, "SELECT", column.span, self._findings.text[slice(*path.span)])
+            written = self._findings.text[slice(*path.span)]
+            if scope.root.field(column.alias) is not None:  # a comma is missing
+                written = f"{written}, {column.alias}"
+            self._error("ALIAS_NOT_ALLOWED", message, "SELECT", column.span, written)
         self._note_selected(".".join(scope.parts(path)).lower(), path, found, seen)
 
     def _note_selected(self, name: str, path: Path, found: Resolved | None, seen: set[str]) -> None:
@@ -352,9 +376,11 @@ class _Check:
             return
         for branch in node.branches:
             self._branch(branch.type, branch.fields, link, branch.span)
+        kinds = [branch.type.lower() for branch in node.branches]
+        if len(set(kinds)) < len(kinds):
+            self._error("TYPEOF_TYPE", "A type stands in two branches of TYPEOF.", "SELECT", node.span)
         for path in node.otherwise or ():
-            inner = Scope(self._graph, Findings(self._findings.text), owner)
-            if inner._of_name((name, path.parts[-1]), path, "SELECT") is None:  # noqa: SLF001
+            if len(path.parts) > 1 or name_field(path.parts[-1]) is None:
                 message = f'"{path.name}" in ELSE does not exist on Name.'
                 self._error("TYPEOF_ELSE", message, "SELECT", path.span)
 
@@ -409,7 +435,10 @@ class _Check:
             return self._aggregate(call, inner, clause)
         if name == "grouping":
             return Resolved(NUMBER_FIELD, None)
-        if inner.field.type in ("address", "location"):
+        wrong = (name == "tolabel" and not inner.field.choices and inner.field.type not in LABELLED) or (
+            name == "convertcurrency" and inner.field.type != "currency"
+        )
+        if inner.field.type in ("address", "location") or wrong:
             message = f'{call.name}() cannot be used on {inner.field.type} field "{inner.field.name}".'
             self._error("FUNCTION_TYPE", message, clause, call.span)
             return None
@@ -434,6 +463,10 @@ class _Check:
         name, item = call.name.lower(), inner.field
         if _has_aggregate(call.arguments[0]):
             self._error("AGGREGATE_NESTED", f"{call.name}() cannot hold another aggregate.", clause, call.span)
+            return None
+        if inner.owner is not None and inner.owner.name.endswith("__x"):
+            message = f"{call.name.upper()}() is not supported on external objects; COUNT() alone is."
+            self._error("EXTERNAL_OBJECT", message, clause, call.span)
             return None
         if item.type in NOT_AGGREGATED or (name in ("sum", "avg") and item.type not in NUMBER_TYPES):
             message = f'{call.name.upper()}() cannot be used on {item.type} field "{item.name}".'
@@ -528,7 +561,7 @@ class _Check:
             message = "A currency with its code cannot be compared with an aggregate; write the number alone."
             self._error("LITERAL_TYPE", message, clause, node.right.span, node.right.amount)
             return
-        self._values.check(_named(found, node.left), node.right, clause)
+        self._values.check(_named(found, node.left), node.right, clause, operator)
         self._advise_term(node, clause)
 
     def _like(self, node: Comparison, found: Resolved, clause: str) -> None:
@@ -536,10 +569,13 @@ class _Check:
         if item.type in ID_TYPES:
             name = f"{item.relationship}.Name" if item.relationship else "Name"
             corrected = None
-            if item.relationship and isinstance(node.left, Path):
+            pattern = node.right.value if isinstance(node.right, Text) else ""
+            if item.relationship and isinstance(node.left, Path) and not pattern.lstrip("%")[:1].isdigit():
                 corrected = ".".join((*node.left.parts[:-1], name))
             message = f"\"{item.name}\" holds ids, not names. Use {name} LIKE '…'."
             self._error("LIKE_ON_ID", message, clause, node.left.span, corrected)
+        elif found.owner is not None and found.owner.name.endswith("__x"):
+            self._error("EXTERNAL_OBJECT", "LIKE is not supported on external objects.", clause, node.span)
         elif item.type not in TEXT_TYPES or item.type in ("multipicklist", "encryptedstring"):
             message = f'Operator LIKE cannot be used on {item.type} field "{item.name}".'
             self._error("OPERATOR_TYPE", message, clause, node.span)
@@ -684,6 +720,9 @@ class _Check:
         if column.alias and column.alias.lower() in ALIAS_RESERVED:
             self._error("ALIAS_RESERVED", f'"{column.alias}" cannot be an alias.', "SELECT", column.span)
         name = column.alias or (found.field.name if found is not None and isinstance(expression, Path) else None)
+        if name is None:
+            name = f"expr{sum(other.startswith(UNNAMED) for other in names)}"
+            names.add(f"{UNNAMED}{name}")
         if name is not None:
             if name.lower() in names:
                 message = f'Two columns would be named "{name}". Give one an alias.'
@@ -761,25 +800,29 @@ class _Check:
 
     def _limits(self, query: Query, group: _Group, *, is_aggregate: bool) -> None:
         limit, offset = query.limit, query.offset
-        if isinstance(limit, Number) and limit.value < 0:
-            self._error("LIMIT_RANGE", "LIMIT must be 0 or more.", "LIMIT", limit.span)
+        if isinstance(limit, Number) and not 0 <= limit.value <= MOST_LIMIT:
+            self._error("LIMIT_RANGE", "LIMIT must be 0 or more, and a number of rows.", "LIMIT", limit.span)
         if isinstance(offset, Number):
             if offset.value < 0:
                 self._error("LIMIT_RANGE", "OFFSET must be 0 or more.", "OFFSET", offset.span)
             elif offset.value > MOST_OFFSET:
-                message = f"OFFSET {int(offset.value)} is above {MOST_OFFSET:,}."
+                message = f"OFFSET {offset.written[:20]} is above {MOST_OFFSET:,}."
                 self._error("OFFSET_MAX", message, "OFFSET", offset.span)
         if is_aggregate and not group.is_grouped and not _is_bare_count(query):
             for word, part in (("LIMIT", limit), ("OFFSET", offset)):
                 if part is not None:
-                    start = self._findings.text.upper().rfind(word, 0, part.span[0])
+                    places = re.finditer(word, self._findings.text[: part.span[0]], re.IGNORECASE)
+                    start = max((found.start() for found in places), default=part.span[0])
                     message = f"An aggregate without GROUP BY returns one row; remove {word}."
                     self._error("AGGREGATE_LIMIT", message, word, (start, part.span[1]), "")
 
     def _sources_and_options(self, query: Query, scope: Scope, depth: int) -> None:
         for using in query.sources[0].using:
             scopes = scope.root.scopes
-            if using.kind != "SCOPE" or depth or (scopes and using.name.lower() not in map(str.lower, scopes)):
+            if depth:
+                message = "USING SCOPE is not allowed in a child subquery."
+                self._error("SCOPE_UNKNOWN", message, "USING SCOPE", using.span)
+            elif using.kind != "SCOPE" or (scopes and using.name.lower() not in map(str.lower, scopes)):
                 known = listed(scopes) or "none"
                 message = f'Scope "{using.name}" is not supported by {scope.root.name}. Supported: {known}.'
                 self._error("SCOPE_UNKNOWN", message, "USING SCOPE", using.span)
@@ -792,7 +835,11 @@ class _Check:
             elif option.name.lower() not in ("recordvisibilitycontext", "userid"):
                 self._error("WITH_UNKNOWN", f'"WITH {option.name}" is not known.', "WITH", option.span)
         name = scope.root.name.lower()
-        if name in REQUIRED_FILTERS and not depth and not _filters_on(query.where, REQUIRED_FILTERS[name]):
+        if (
+            name in REQUIRED_FILTERS
+            and not depth
+            and not _filters_on(query.where, REQUIRED_FILTERS[name], exactly=True)
+        ):
             needed = listed(REQUIRED_FILTERS[name])
             message = f"{scope.root.name} must be filtered on {needed}."
             self._error("REQUIRED_FILTER", message, "WHERE", query.sources[0].span)
@@ -875,8 +922,11 @@ def _is_plain(expression: object) -> bool:
 
 
 def _key(expression: Expression, scope: Scope) -> str:
+    """An expression whatever aliases it is written with."""
     if isinstance(expression, Path):
         return ".".join(scope.parts(expression)).lower()
+    if isinstance(expression, Call):
+        return f"{expression.name.lower()}({', '.join(_key(item, scope) for item in expression.arguments)})"
     return write(expression).lower()
 
 
@@ -893,12 +943,21 @@ def _named(found: Resolved, left: object) -> Resolved:
     return Resolved(Field(name, name, found.field.type), None)
 
 
-def _filters_on(condition: Condition | None, names: tuple[str, ...]) -> bool:
+def _filters_on(condition: Condition | None, names: tuple[str, ...], *, exactly: bool = False) -> bool:
+    """Whether a condition asks for one of some fields; exactly: by equality or a list."""
     if condition is None:
         return False
     wanted = {name.lower() for name in names}
+
+    def is_exact(term: Comparison | Membership | Choice) -> bool:
+        if isinstance(term, Comparison):
+            return term.operator == "="
+        return isinstance(term, Membership) and not term.negated and isinstance(term.values, tuple)
+
     return any(
-        isinstance(term.left, Path) and (term.left.name.lower() in wanted or term.left.parts[-1].lower() in wanted)
+        isinstance(term.left, Path)
+        and (term.left.name.lower() in wanted or term.left.parts[-1].lower() in wanted)
+        and (not exactly or is_exact(term))
         for term, joint in terms_of(condition)
         if not joint
     )

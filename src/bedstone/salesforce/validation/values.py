@@ -1,7 +1,7 @@
 """Literals held against the type of the field they are compared with."""
 
 import re
-from datetime import date
+from datetime import date, time
 
 from bedstone.salesforce.graph.model import ID_TYPES, NUMBER_TYPES, TEXT_TYPES, Field, SchemaGraph
 from bedstone.salesforce.graph.names import listed, suggest
@@ -22,7 +22,7 @@ from bedstone.salesforce.soql.tree import (
 from bedstone.salesforce.validation.findings import Findings
 from bedstone.salesforce.validation.scope import Resolved
 
-LONGEST_TEXT = 4_000
+LONGEST_TEXT, MOST_UNITS = 4_000, 99_999
 FIRST_YEAR, LAST_YEAR = 1700, 4000
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)")
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -48,7 +48,7 @@ class Values:
         self._graph = graph
         self._unquoted = unquoted  # where words stand that lack their quotes
 
-    def check(self, resolved: Resolved, value: Value, clause: str) -> None:
+    def check(self, resolved: Resolved, value: Value, clause: str, operator: str = "=") -> None:
         """One literal against one field."""
         field = resolved.field
         match value:
@@ -68,7 +68,7 @@ class Values:
                 if field.type != "boolean":
                     self._wrong_type(field, value, str(value.value).lower(), clause)
             case Moment():
-                self._moment(field, value, clause)
+                self._moment(field, value, clause, operator)
 
     def picklist(self, resolved: Resolved, value: str, span: tuple[int, int], clause: str) -> None:
         """A value a picklist has, or one it does not."""
@@ -94,7 +94,7 @@ class Values:
 
     def _text(self, resolved: Resolved, value: Text, clause: str) -> None:
         field = resolved.field
-        if value.span[0] in self._unquoted and field.type in TEXT_TYPES | ID_TYPES:
+        if value.span[0] in self._unquoted and field.type in TEXT_TYPES:
             message = f'"{field.name}" is text: put {soql_string(value.value)} in quotes.'
             self._findings.error("LITERAL_UNQUOTED", message, clause, value.span, soql_string(value.value))
             return
@@ -143,13 +143,13 @@ class Values:
         if field.type not in ("date", "datetime"):
             message = f"{value.name} only fits date and datetime fields."
             self._findings.error("DATE_LITERAL_MISUSE", message, clause, value.span)
-        elif value.name in COUNTED_DATE_LITERALS and not value.count:
-            message = f'{value.name} needs ":n" with n of 1 or more.'
+        elif value.name in COUNTED_DATE_LITERALS and not 1 <= (value.count or 0) <= MOST_UNITS:
+            message = f'{value.name} needs ":n" with n of 1 to {MOST_UNITS:,}.'
             self._findings.error("DATE_LITERAL_N", message, clause, value.span)
         elif value.name not in COUNTED_DATE_LITERALS and value.count is not None:
-            self._findings.error("DATE_LITERAL_N", f"{value.name} takes no number.", clause, value.span, value.name)
+            self._findings.error("DATE_LITERAL_N", f"{value.name} takes no number.", clause, value.span)
 
-    def _moment(self, field: Field, value: Moment, clause: str) -> None:
+    def _moment(self, field: Field, value: Moment, clause: str, operator: str) -> None:
         if value.kind in ("date", "datetime"):
             year = int(value.written[:4])
             if not FIRST_YEAR <= year <= LAST_YEAR:
@@ -158,6 +158,8 @@ class Values:
                 return
             try:
                 date.fromisoformat(value.written[:10])
+                if value.kind == "datetime":
+                    time.fromisoformat(value.written[11:19])
             except ValueError:
                 message = f'"{value.written}" is no day of any calendar.'
                 self._findings.error("LITERAL_TYPE", message, clause, value.span)
@@ -165,12 +167,16 @@ class Values:
         if field.type == value.kind:
             return
         if field.type == "datetime" and value.kind == "date":
-            corrected = f"{value.written}T00:00:00Z"
-            message = f'"{value.written}" is not a datetime value for "{field.name}": write {corrected}.'
+            meant = f"{value.written}T00:00:00Z"
+            message = (
+                f'"{value.written}" is not a datetime value for "{field.name}": write a time too, such as {meant}.'
+            )
+            corrected = meant if operator in (">=", "<") else None  # a day is no moment
             self._findings.error("LITERAL_TYPE", message, clause, value.span, corrected)
         elif field.type == "date" and value.kind == "datetime":
-            corrected = value.written[:10]
-            message = f'"{value.written}" is not a date value for "{field.name}": write {corrected}.'
+            meant = value.written[:10]
+            message = f'"{value.written}" is not a date value for "{field.name}": write a day, such as {meant}.'
+            corrected = meant if value.written[11:19] == "00:00:00" else None
             self._findings.error("LITERAL_TYPE", message, clause, value.span, corrected)
         else:
             self._wrong_type(field, value, value.written, clause)
@@ -195,7 +201,8 @@ def _bare(kind: str, text: str) -> str | None:  # noqa: PLR0911 - one for each k
         return stripped
     if kind == "boolean" and stripped.lower() in ("true", "false"):
         return stripped.lower()
-    if kind in ("date", "datetime") and stripped.upper().partition(":")[0] in DATE_LITERALS:
+    name, _, count = stripped.upper().partition(":")
+    if kind in ("date", "datetime") and name in DATE_LITERALS and (name in COUNTED_DATE_LITERALS) == count.isdigit():
         return stripped.upper()
     if kind == "date" and DAY.fullmatch(stripped):
         return stripped

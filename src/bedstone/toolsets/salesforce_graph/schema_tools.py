@@ -67,7 +67,7 @@ class SchemaTools(GraphTools):
         from bedstone.toolsets.salesforce_graph.views import object_details  # noqa: PLC0415
 
         org = await self._org(arguments.org_id)
-        return object_details(object_of(org, arguments.api_name), org.graph)
+        return await to_thread.run_sync(lambda: object_details(object_of(org, arguments.api_name), org.graph))
 
     @tool(
         "find-object",
@@ -120,7 +120,7 @@ class SchemaTools(GraphTools):
             source_object=source.name,
             target_object=target.name,
             path_count=len(found.paths),
-            paths=[path(item) for item in found.paths],
+            paths=[path(item, org.graph) for item in found.paths],
             truncated=found.truncated or None,
         )
 

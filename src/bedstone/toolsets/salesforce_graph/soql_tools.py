@@ -113,14 +113,7 @@ class SoqlTools(GraphTools):
         item = object_of(org, arguments.object_api_name)
         maker = SampleMaker(org.graph, arguments.seed)
         made = await to_thread.run_sync(lambda: maker.make(item, arguments.count, related=arguments.include_related))
-        related = made.related if arguments.include_related else {}
-        if not arguments.include_related:  # what points to records that are not there points nowhere
-            absent = {row["Id"] for rows in made.related.values() for row in rows}
-            made.records = [
-                {key: value for key, value in row.items() if not isinstance(value, str) or value not in absent}
-                for row in made.records
-            ]
-        return SampleData(object=made.object, records=made.records, related=related)
+        return SampleData(object=made.object, records=made.records, related=made.related)
 
     # Additions
 
@@ -252,7 +245,7 @@ def _opened_cursor(arguments: ExecuteSoql, org: str) -> tuple[str, int]:
         return "", 0
     try:
         name, where, skip = json.loads(base64.urlsafe_b64decode(arguments.cursor.encode()))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise InvalidInput("cursor is not one of ours", parameter="cursor") from None
     if name == org and isinstance(skip, int) and skip >= 0 and isinstance(where, str):
         if where == arguments.query:

@@ -108,7 +108,7 @@ class SalesforceGraphToolset(SchemaTools, SoqlTools, GroundingTools):
     def resources(self) -> Sequence[Resource]:
         """Every object of the org that is asked by default."""
         try:
-            org = self._service.peek() or self._service.graph_now()
+            org = self._service.graph_now()
         except BedstoneError:  # nothing is synced yet
             return ()
         return [

@@ -7,7 +7,7 @@ from bedstone.library.schema.grounding import Grounding
 from bedstone.salesforce.graph.categories import kind_of
 from bedstone.salesforce.graph.model import Field, ObjectSchema, SchemaGraph
 from bedstone.salesforce.graph.paths import HUBS, Path, Step
-from bedstone.salesforce.validation import Finding
+from bedstone.salesforce.validation import Finding, validate
 from bedstone.toolsets.salesforce_graph.contract import (
     Alternative,
     FieldFacts,
@@ -121,12 +121,13 @@ def alternative(item: Grounding) -> Alternative:
     return Alternative(type=item.type, suggested_filter=item.filter, confidence=item.confidence)
 
 
-def path(found: Path) -> FoundPath:
+def path(found: Path, graph: SchemaGraph) -> FoundPath:
+    example = None if found.exceeds_soql else found.soql()
     return FoundPath(
         segments=[_segment(step) for step in found.steps],
         hops=len(found.steps),
         dot_notation=found.dotted,
-        soql=None if found.exceeds_soql else found.soql(),
+        soql=example if example and validate(example, graph).valid else None,
         exceeds_soql_limit=found.exceeds_soql or None,
     )
 
