@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, sync_playwright
 
 from support.processes import Listening, bedstone, listening
@@ -220,3 +221,44 @@ def test_a_schema_is_looked_at_and_queried(browser: Browser, tmp_path: Path) -> 
         page.get_by_role("button", name="Run").click()
         expect(page.locator("#rows")).to_contain_text("no org to ask")
         page.close()
+
+
+def test_documentation_is_browsed_down_to_what_an_agent_sees(server: Listening, page: Page) -> None:
+    page.goto(f"{server.base}/docs")
+    page.get_by_role("link", name="docs", exact=True).click()
+    page.get_by_role("link", name="guide.md").click()
+    page.get_by_role("link", name="Pagination").click()
+    expect(page.locator("pre")).to_contain_text("Use the cursor to page through results.")
+    page.get_by_role("link", name="With its neighbours").click()
+    expect(page.locator("pre")).to_contain_text("Guide")
+
+
+def test_evaluations_are_shown_beside_the_ones_before(browser: Browser, tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "evaluations"
+    folder.mkdir(parents=True)
+    for number, value in enumerate((0.5, 0.75)):
+        report = {"name": "mine", "at": f"2026-01-0{number + 1}", "quality": {"mrr@5": value, "hit@5": value}}
+        (folder / f"2026010{number + 1}-mine.json").write_text(json.dumps(report))
+    (folder / "broken.json").write_text("{")
+    with listening("--data-dir", tmp_path / "data", "--toolsets", "knowledge", log=tmp_path / "log") as server:
+        page = browser.new_page()
+        page.goto(f"{server.base}/quality")
+        expect(page.get_by_role("img", name="mrr@5 0.75 (before 0.5)")).to_be_visible()
+        assert "0.75" in server.request("GET", "/quality/chart.svg?name=mine")[1].decode()
+        page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nobody_is_kept_out(server: Listening, browser: Browser, scheme: str) -> None:
+    """No violation of level A or AA, by axe-core."""
+    context = browser.new_context(bypass_csp=True, color_scheme="dark" if scheme == "dark" else "light")
+    page = context.new_page()
+    rules = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
+    for path in (
+        "/", "/search?q=cursor", "/documents", "/docs", "/docs/docs", "/docs/docs/guide.md",
+        "/tools", "/tools/knowledge-search", "/quality", "/nowhere", "/tools/none",
+    ):  # fmt: skip
+        page.goto(f"{server.base}{path}")
+        found = Axe().run(page, options=rules).response["violations"]
+        assert [(item["id"], [node["html"] for node in item["nodes"]]) for item in found] == [], path
+    context.close()

@@ -3,7 +3,7 @@
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from bedstone.toolkit import Toolset
@@ -35,6 +35,18 @@ def home_routes(pages: Pages) -> list[BaseRoute]:
         )
 
     return [Route("/", home)]
+
+
+def missing_routes(pages: Pages) -> list[BaseRoute]:
+    """Whatever is nowhere: a page for people, a word for programs."""
+
+    async def missing(request: Request) -> Response:
+        if "text/html" not in request.headers.get("accept", ""):
+            return PlainTextResponse("Not Found", 404)
+        message = f"There is no page at {request.url.path}."
+        return pages.render(request, "problem.html", page="", status=404, message=message)
+
+    return [Route("/{rest:path}", missing, methods=["GET"])]
 
 
 async def _card(label: str, toolset: Toolset) -> dict[str, Any]:

@@ -34,8 +34,10 @@ NAVIGATION = (
     ("home", "/", "Home", None),
     ("search", "/search", "Search", None),
     ("documents", "/documents", "Documents", "knowledge"),
+    ("docs", "/docs", "Docs", "docs"),
     ("salesforce", "/salesforce", "Salesforce", "salesforce_graph"),
     ("tools", "/tools", "Tools", None),
+    ("quality", "/quality", "Quality", None),
 )
 CHARACTERS_A_TOKEN = 4
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import anyio
 from markupsafe import Markup, escape
@@ -88,7 +89,7 @@ async def _docs(toolset: Toolset, query: str) -> Group:
             if row.get("breadcrumb")
             else row["filepath"],
             text=_marked(row["snippet"], query),
-            address=None,
+            address=f"/docs/chunk?id={quote(row['chunk_id'])}",
             score=row.get("score"),
         )
         for row in answer.get("hits", [])

@@ -152,6 +152,11 @@ class DocsCorpus:
         """One file."""
         return self._store.document(path)
 
+    @property
+    def chunk_count(self) -> int:
+        """How many chunks there are."""
+        return self._total
+
     def documents(self) -> list[Document]:
         """Every file, in the order of their paths."""
         return self._store.documents(limit=2**31)

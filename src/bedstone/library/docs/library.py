@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bedstone.documents import Document, StoredChunk
+from bedstone.documents import Chunk, Document, StoredChunk
 from bedstone.ingest.prompt_templates import PromptTemplate
 from bedstone.library.docs.corpus import ChunkNotFound, DocHit, DocsCorpus, Hint
 from bedstone.library.docs.index import CORPUS
@@ -62,6 +62,29 @@ class DocsLibrary:
         near = [self._outside(name, item) for name, item in self._nearest(chunk_id)]
         listed = f"\nNearest IDs: {', '.join(near)}" if near else ""
         raise ChunkNotFound(f"Chunk ID '{chunk_id}' not found. Use search_docs to discover valid chunk IDs.{listed}")
+
+    def overview(self) -> list[dict[str, Any]]:
+        """The corpora: what each is about and how much is in it."""
+        return [
+            {
+                "name": name,
+                "description": corpus.metadata.get("corpus_description", ""),
+                "files": len(corpus.metadata["files"]),
+                "chunks": corpus.chunk_count,
+                "taxonomy": {key: list(entry.get("values", ())) for key, entry in corpus.taxonomy.items()},
+            }
+            for name, corpus in self._corpora.items()
+        ]
+
+    def files(self, name: str) -> list[tuple[str, str]] | None:
+        """A corpus's files: path and title; None if there is no such corpus."""
+        corpus = self._corpora.get(name)
+        return [(document.id, document.title) for document in corpus.documents()] if corpus else None
+
+    def headings(self, name: str, path: str) -> list[Chunk]:
+        """A file's chunks in order, with ids as agents use them."""
+        corpus = self._corpora.get(name)
+        return [self._named(name, stored).chunk for stored in corpus.chunks_of(path)] if corpus else []
 
     def documents(self) -> list[Document]:
         """Every file that is offered as a resource, in the order of their paths."""

@@ -139,7 +139,7 @@ class DocsToolset(Toolset):
     async def search(self, arguments: SearchDocs) -> SearchResult | Reply:
         """A page of hits, as JSON that people can read too."""
         filters = arguments.model_dump(exclude={"query", "limit", "cursor"}, exclude_none=True)
-        page = await self._ask(
+        page = await self.ask(
             lambda library: library.search(arguments.query, filters, arguments.limit, arguments.cursor)
         )
         result = _result(page)
@@ -150,7 +150,7 @@ class DocsToolset(Toolset):
         """A chunk and its neighbours, each under a line that says where it stands."""
         chunk_id = arguments.chunk_id
         try:
-            chunks, target, total = await self._ask(lambda library: library.read(chunk_id, arguments.context))
+            chunks, target, total = await self.ask(lambda library: library.read(chunk_id, arguments.context))
         except NotFound:
             if CHUNK_ID.fullmatch(chunk_id):  # a path may have a # in it, so it is asked first
                 raise
@@ -185,7 +185,7 @@ class DocsToolset(Toolset):
         if not uri.startswith(SCHEME):
             raise UnknownResource(f"Invalid URI scheme: {uri.partition(':')[0]}:. Expected '{SCHEME}'")
         path = unquote(uri.removeprefix(RESOURCE))
-        text = await self._ask(lambda library: library.text(path)) if self._has_resources else None
+        text = await self.ask(lambda library: library.text(path)) if self._has_resources else None
         if text is None:
             raise UnknownResource(f"Resource not found: {uri}")
         return ResourceContents(uri, text, MARKDOWN)
@@ -235,7 +235,7 @@ class DocsToolset(Toolset):
         for name in ("tools", "_templates"):
             vars(self).pop(name, None)
 
-    async def _ask(self, question: "Callable[[DocsLibrary], Answer]") -> "Answer":
+    async def ask(self, question: "Callable[[DocsLibrary], Answer]") -> "Answer":
         """Ask the open corpora, in a thread unless that would take longer than the answer."""
         library = self._library
         if library is not None and library.is_quick:
