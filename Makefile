@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test docs bench bench-server bench-search bench-knowledge bench-salesforce soak conformance outside-clients clean
+.PHONY: help setup run check test docs bench bench-server bench-search bench-knowledge bench-salesforce soak conformance outside-clients screenshots clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ soak: setup  ## Kill the server at random moments, again and again (KILLS=60)
 conformance: setup  ## The official MCP conformance suite against this server
 	@$(INSTALL) --group node
 	@PYTHONPATH=tests $(BIN)/python tests/conformance/run.py
+
+screenshots: setup  ## Pictures of every page for the README; needs Chromium
+	@PYTHONPATH=tests $(BIN)/python scripts/screenshots.py
 
 outside-clients: setup  ## Clients written by others against this server
 	@$(INSTALL) --group node

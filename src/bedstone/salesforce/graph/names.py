@@ -82,7 +82,7 @@ def likeness(written: str, name: str, label: str = "") -> float:  # noqa: PLR091
     if abs(len(bare) - len(plain)) > most:
         return 0.0
     away = distance(bare, plain, most)
-    return 0.0 if away > most else 1 - away / max(len(bare), len(plain))
+    return 0.0 if away > most else 1 - away / (1 + max(len(bare), len(plain)))
 
 
 def distance(left: str, right: str, most: int) -> int:
