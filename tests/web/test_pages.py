@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -85,7 +86,7 @@ def test_a_hostile_file_is_added_found_shown_as_text_and_removed(server: Listeni
     found = page.locator("#results article").first
     expect(found).to_contain_text(HOSTILE_TEXT)
     expect(found.locator("mark")).to_have_text("walrus")
-    assert "q=walrus" in page.url
+    expect(page).to_have_url(re.compile("q=walrus"))
     found.get_by_role("link").click()
     expect(page.locator(".chunk.target")).to_have_text(HOSTILE_TEXT)
     expect(page.get_by_role("heading", level=1)).to_have_text(HOSTILE_NAME)
@@ -103,6 +104,21 @@ def test_a_file_that_cannot_be_taken_is_refused_in_words(server: Listening, page
     expect(page.locator("#tasks li")).to_contain_text("program.exe", timeout=10_000)
     expect(page.locator("#tasks li")).not_to_contain_text("uploading", timeout=10_000)
     expect(page.locator("#tasks li")).not_to_contain_text("completed")
+
+
+def test_search_says_why_and_can_be_narrowed_and_compared(server: Listening, page: Page) -> None:
+    page.goto(f"{server.base}/search?q=page+through+results")
+    expect(page.locator("#results article").first).to_contain_text("by words")
+    page.get_by_label("How").select_option("words")
+    expect(page.locator("#results article").first).to_contain_text("by words")
+    expect(page).to_have_url(re.compile("mode=words"))
+    page.get_by_role("link", name="side by side").click()
+    for title in ("Words alone", "Meaning alone", "Both"):
+        expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
+    expect(page.get_by_role("region", name="Meaning alone").get_by_role("link", name="Pagination")).to_be_visible()
+    facets = page.goto(f"{server.base}/search?q=cursor&in=docs&f.nothing=x")
+    assert facets is not None
+    assert facets.status == 200
 
 
 def test_a_tool_is_called_with_a_form_made_from_its_schema(server: Listening, page: Page) -> None:
@@ -255,7 +271,7 @@ def test_nobody_is_kept_out(server: Listening, browser: Browser, scheme: str) ->
     page = context.new_page()
     rules = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
     for path in (
-        "/", "/search?q=cursor", "/documents", "/docs", "/docs/docs", "/docs/docs/guide.md",
+        "/", "/search?q=cursor", "/search/beside?q=cursor", "/documents", "/docs", "/docs/docs", "/docs/docs/guide.md",
         "/tools", "/tools/knowledge-search", "/quality", "/nowhere", "/tools/none",
     ):  # fmt: skip
         page.goto(f"{server.base}{path}")

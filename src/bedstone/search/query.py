@@ -64,6 +64,13 @@ class Hit:
     words: float | None = None
     cosine: float | None = None
 
+    def why(self, floor: float) -> str:
+        """Which signals speak for it: words, meaning, or both; `floor` is the least that counts as near."""
+        near = self.cosine is not None and self.cosine >= floor
+        return (
+            "words and meaning" if near and self.words is not None else "words" if self.words is not None else "meaning"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Found:

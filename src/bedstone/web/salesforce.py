@@ -17,9 +17,30 @@ PAGE, MOST_CSV, MOST_PATHS = 100, 2_000, 6
 
 
 def salesforce_routes(pages: Pages) -> list[BaseRoute]:
-    """/salesforce and below; nothing without the graph toolset."""
+    """/salesforce and below; only what its toolsets can answer."""
     toolset = pages.toolsets.get("salesforce_graph")
-    return _Salesforce(pages, toolset).routes() if isinstance(toolset, SalesforceGraphToolset) else []
+    routes = _Salesforce(pages, toolset).routes() if isinstance(toolset, SalesforceGraphToolset) else []
+    return [*_article_routes(pages), *routes]
+
+
+def _article_routes(pages: Pages) -> list[BaseRoute]:
+    toolset = pages.toolsets.get("salesforce_knowledge")
+    if toolset is None:
+        return []
+
+    async def article(request: Request) -> Response:
+        reply = await toolset.call("get_article_by_id", {"article_id": request.path_params["id"]})
+        if reply.is_error or not isinstance(reply.payload, dict):
+            return pages.render(request, "problem.html", page="salesforce", status=404, message=_message(reply))
+        return pages.render(
+            request,
+            "article.html",
+            page="salesforce",
+            article=reply.payload["article"],
+            mirrored_at=reply.payload.get("mirrored_at"),
+        )
+
+    return [Route("/salesforce/articles/{id}", article)]
 
 
 class _Salesforce:

@@ -1,22 +1,29 @@
-"""One box over everything: documentation, documents, articles; by the same tools that agents call."""
+"""One box over everything: documentation, documents, articles; why each was found; by words, meaning or both."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import anyio
+from anyio import to_thread
 from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from bedstone.errors import BedstoneError
 from bedstone.search.matching import Matcher
+from bedstone.search.query import Mode
 from bedstone.search.snippets import snippet
 from bedstone.toolkit import Toolset
+from bedstone.toolsets.docs.toolset import DocsToolset
+from bedstone.toolsets.knowledge.toolset import KnowledgeToolset
+from bedstone.toolsets.salesforce_knowledge.toolset import SalesforceKnowledgeToolset
 from bedstone.web.pages import Pages
 
 SOURCES = {"docs": "Documentation", "knowledge": "Documents", "salesforce_knowledge": "Articles"}
+MODES: dict[Mode, str] = {"words": "Words alone", "vectors": "Meaning alone", "hybrid": "Both"}
 MOST_HITS, LONGEST, LEAST = 10, 500, 0.02
 
 
@@ -27,51 +34,85 @@ class Hit:
     title: str
     place: str
     text: Markup
-    address: str | None
+    address: str
+    why: str
     score: float | None = None
 
 
 @dataclass(frozen=True)
 class Group:
-    """The results of one source, or why there are none."""
+    """The results of one source, or why there are none; facets with counts and links to narrow by them."""
 
     title: str
     hits: list[Hit]
     message: str | None = None
+    facets: dict[str, list[tuple[str, int, str]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is searched for, where, how, and by which facets."""
+
+    query: str
+    source: str = ""
+    mode: Mode = "hybrid"
+    filters: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, request: Request) -> "Asked":
+        given = request.query_params
+        mode: Any = given.get("mode", "hybrid")
+        filters = {key[2:]: value for key, value in given.items() if key.startswith("f.")}
+        query = given.get("q", "").strip()[:LONGEST]
+        return cls(query, given.get("in", ""), mode if mode in MODES else "hybrid", filters)
+
+    def address(self, **changes: str) -> str:
+        """A link to this search with something else."""
+        parts = {"q": self.query, "in": self.source, "mode": self.mode} | {f"f.{k}": v for k, v in self.filters.items()}
+        return f"/search?{urlencode({key: value for key, value in (parts | changes).items() if value})}"
 
 
 def search_routes(pages: Pages) -> list[BaseRoute]:
     """/search; a script asks for /search/results while somebody types."""
 
-    async def groups(request: Request) -> tuple[str, list[Group]]:
-        query = request.query_params.get("q", "").strip()[:LONGEST]
-        wanted = request.query_params.get("in", "")
+    async def groups(asked: Asked) -> list[Group]:
         chosen = {label: toolset for label, toolset in pages.toolsets.items() if label in SOURCES}
-        if wanted in chosen:
-            chosen = {wanted: chosen[wanted]}
-        return query, await _search(chosen, query) if query else []
+        if asked.source in chosen:
+            chosen = {asked.source: chosen[asked.source]}
+        return await _search(chosen, asked) if asked.query else []
 
     async def whole(request: Request) -> Response:
-        query, found = await groups(request)
+        asked = Asked.of(request)
         sources = [(label, title) for label, title in SOURCES.items() if label in pages.toolsets]
-        wanted = request.query_params.get("in", "")
         return pages.render(
-            request, "search.html", page="search", query=query, groups=found, sources=sources, wanted=wanted
+            request, "search.html", page="search", asked=asked, groups=await groups(asked), sources=sources, modes=MODES
         )
 
     async def results(request: Request) -> Response:
-        query, found = await groups(request)
-        return pages.part("search_results.html", query=query, groups=found)
+        asked = Asked.of(request)
+        return pages.part("search_results.html", asked=asked, groups=await groups(asked))
 
-    return [Route("/search", whole), Route("/search/results", results)]
+    async def beside(request: Request) -> Response:
+        """The three ways side by side."""
+        asked = Asked.of(request)
+        columns = []
+        for mode, title in MODES.items():
+            found = await groups(Asked(asked.query, asked.source, mode, asked.filters))
+            columns.append((title, found))
+        return pages.render(request, "beside.html", page="search", asked=asked, columns=columns)
+
+    return [Route("/search", whole), Route("/search/results", results), Route("/search/beside", beside)]
 
 
-async def _search(toolsets: Mapping[str, Toolset], query: str) -> list[Group]:
+async def _search(toolsets: Mapping[str, Toolset], asked: Asked) -> list[Group]:
     """Every source at once, shown in their order."""
     found: dict[str, Group] = {}
 
     async def ask(label: str, toolset: Toolset) -> None:
-        found[label] = await ASKED[label](toolset, query)
+        try:
+            found[label] = await _of(toolset, asked)
+        except BedstoneError as error:
+            found[label] = Group(SOURCES[label], [], error.message)
 
     async with anyio.create_task_group() as tasks:
         for label, toolset in toolsets.items():
@@ -79,80 +120,94 @@ async def _search(toolsets: Mapping[str, Toolset], query: str) -> list[Group]:
     return [found[label] for label in SOURCES if label in found]
 
 
-async def _docs(toolset: Toolset, query: str) -> Group:
-    name = next(name for name in toolset.tools if name.endswith("search_docs"))
-    answer, problem = await _answer(toolset, name, {"query": query, "limit": MOST_HITS})
+async def _of(toolset: Toolset, asked: Asked) -> Group:
+    match toolset:
+        case DocsToolset():
+            return await _docs(toolset, asked)
+        case KnowledgeToolset():
+            return await _documents(toolset, asked)
+        case SalesforceKnowledgeToolset():
+            return await _articles(toolset, asked)
+    raise AssertionError(toolset.label)
+
+
+async def _docs(toolset: DocsToolset, asked: Asked) -> Group:
+    known = await toolset.ask(lambda library: library.facet_counts(asked.query, {}))
+    filters = {key: value for key, value in asked.filters.items() if value in known.get(key, {})}
+    counts = await toolset.ask(lambda library: library.facet_counts(asked.query, filters))
+    found = await toolset.ask(lambda library: library.compare(asked.query, filters, MOST_HITS, asked.mode))
     hits = [
         Hit(
-            title=row["heading"] or row["filepath"],
-            place=" > ".join([row["filepath"], *row.get("breadcrumb", [])])
-            if row.get("breadcrumb")
-            else row["filepath"],
-            text=_marked(row["snippet"], query),
-            address=f"/docs/chunk?id={quote(row['chunk_id'])}",
-            score=row.get("score"),
+            title=hit.stored.chunk.heading or hit.stored.document,
+            place=" > ".join([hit.stored.document, *hit.stored.chunk.breadcrumb]),
+            text=_marked_at(hit.snippet.text, hit.snippet.highlights),
+            address=f"/docs/chunk?id={quote(hit.stored.chunk.id)}",
+            why=hit.why,
+            score=hit.score,
         )
-        for row in answer.get("hits", [])
+        for hit in found
     ]
-    return Group(SOURCES["docs"], hits, problem)
+    return Group(SOURCES["docs"], hits, facets=_facets(asked, counts))
 
 
-async def _documents(toolset: Toolset, query: str) -> Group:
-    answer, problem = await _answer(
-        toolset, "knowledge-search", {"query": query, "top_k": MOST_HITS, "min_relevance": LEAST}
+async def _documents(toolset: KnowledgeToolset, asked: Asked) -> Group:
+    found = await toolset.ask(
+        lambda base: base.search(asked.query, top_k=MOST_HITS, min_relevance=LEAST, mode=asked.mode)
     )
     hits = [
         Hit(
-            title=row["filename"],
-            place=_page(row["metadata"]),
-            text=_marked(row["chunk_text"], query),
-            address=f"/documents/{row['document_id']}?chunk={row['chunk_id']}#chunk-{row['chunk_id']}",
-            score=row["relevance_score"],
+            title=hit.document.metadata["filename"],
+            place=f"page {hit.stored.chunk.page}" if hit.stored.chunk.page else "",
+            text=_marked(hit.stored.chunk.text, asked.query),
+            address=f"/documents/{hit.document.id}?chunk={hit.stored.chunk.id}#chunk-{hit.stored.chunk.id}",
+            why=hit.why,
+            score=hit.score,
         )
-        for row in answer.get("results", [])
+        for hit in found
     ]
-    return Group(SOURCES["knowledge"], hits, problem)
+    return Group(SOURCES["knowledge"], hits)
 
 
-async def _articles(toolset: Toolset, query: str) -> Group:
-    answer, problem = await _answer(toolset, "search_articles", {"query": query, "limit": MOST_HITS})
+async def _articles(toolset: SalesforceKnowledgeToolset, asked: Asked) -> Group:
+    """From the mirror; there is nothing to search by meaning in the org itself."""
+    from bedstone.library.articles.article import Wanted  # noqa: PLC0415 - with the engine
+
+    mirror = toolset.service.mirror
+    found = await to_thread.run_sync(mirror.search, Wanted(asked.query, limit=MOST_HITS), asked.mode)
     hits = [
         Hit(
-            title=row["title"],
-            place=" · ".join(part for part in (row["article_type"], row.get("article_number")) if part),
-            text=_marked(row.get("snippet") or row["summary"] or "", query),
-            address=f"/tools/get_article_by_id?article_id={row['id']}",
+            title=article.title,
+            place=" · ".join(part for part in (article.article_type, article.article_number) if part),
+            text=_marked(article.snippet or article.summary or "", asked.query),
+            address=f"/salesforce/articles/{article.id}",
+            why=MODES[asked.mode].lower() if asked.mode != "hybrid" else "",
         )
-        for row in answer.get("articles", [])
+        for article in found.articles
     ]
-    return Group(SOURCES["salesforce_knowledge"], hits, problem)
+    return Group(SOURCES["salesforce_knowledge"], hits)
 
 
-ASKED = {"docs": _docs, "knowledge": _documents, "salesforce_knowledge": _articles}
-
-
-async def _answer(toolset: Toolset, name: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
-    """What a tool says; or why it says nothing."""
-    reply = await toolset.call(name, arguments)
-    payload: dict[str, Any] = reply.structured or (reply.payload if isinstance(reply.payload, dict) else {})
-    if reply.is_error:
-        error = payload.get("error")
-        message = error.get("message") if isinstance(error, dict) else payload.get("message") or reply.text
-        return {}, str(message)
-    return payload, None
+def _facets(asked: Asked, counts: Mapping[str, Mapping[str, int]]) -> dict[str, list[tuple[str, int, str]]]:
+    """Values with how many chunks they leave, and links that choose or let go of them."""
+    shown: dict[str, list[tuple[str, int, str]]] = {}
+    for key, values in counts.items():
+        ordered = sorted(values.items(), key=lambda item: (-item[1], item[0]))
+        shown[key] = [
+            (value, count, asked.address(**{f"f.{key}": "" if asked.filters.get(key) == value else value}))
+            for value, count in ordered
+        ]
+    return shown
 
 
 def _marked(text: str, query: str) -> Markup:
     """A passage with the query's words marked; everything else escaped."""
-    matcher = Matcher(query)
-    shown = snippet(text, matcher)
+    shown = snippet(text, Matcher(query))
+    return _marked_at(shown.text, shown.highlights)
+
+
+def _marked_at(text: str, highlights: tuple[tuple[int, int], ...]) -> Markup:
     made, last = Markup(""), 0
-    for start, end in shown.highlights:
-        made += escape(shown.text[last:start]) + Markup("<mark>") + escape(shown.text[start:end]) + Markup("</mark>")
+    for start, end in highlights:
+        made += escape(text[last:start]) + Markup("<mark>") + escape(text[start:end]) + Markup("</mark>")
         last = end
-    return made + escape(shown.text[last:])
-
-
-def _page(metadata: Mapping[str, Any]) -> str:
-    page = metadata.get("page_number") or metadata.get("page")
-    return f"page {page}" if page else ""
+    return made + escape(text[last:])

@@ -23,7 +23,7 @@ from bedstone.library.live_index import LiveIndex
 from bedstone.salesforce.client import SalesforceError
 from bedstone.salesforce.ids import long_id
 from bedstone.search.matching import Matcher
-from bedstone.search.query import AllOf, Filter, Is
+from bedstone.search.query import AllOf, Filter, Is, Mode
 from bedstone.search.snippets import snippet
 from bedstone.store.engines.sqlite import SqliteStore
 from bedstone.tasks import Ownership
@@ -105,7 +105,7 @@ class ArticleMirror:
 
     # Reading
 
-    def search(self, wanted: Wanted) -> Found:
+    def search(self, wanted: Wanted, mode: Mode = "hybrid") -> Found:
         """The best articles; a passage of each says why."""
         store, index = self._ready()
         languages = json.loads(store.setting(LANGUAGES) or "[]")
@@ -118,7 +118,8 @@ class ArticleMirror:
             if not allowed:
                 return Found([], 0, mirrored_at=self.mirrored_at)
             conditions.append(Is("article", allowed))
-        found = index.opened().search(wanted.query, condition=AllOf(tuple(conditions)), limit=MOST_CANDIDATES)
+        condition = AllOf(tuple(conditions))
+        found = index.opened().search(wanted.query, condition=condition, limit=MOST_CANDIDATES, mode=mode)
         floor = index.embedder.floor if index.embedder is not None else 0.0
         matching = {hit.rowid for hit in found.hits if hit.words is not None or (hit.cosine or 0.0) >= floor}
         chunks = store.chunks([hit.rowid for hit in found.hits]) if matching else {}

@@ -19,7 +19,7 @@ from bedstone.search.index import Weights
 from bedstone.search.indexes.hybrid import HybridIndex
 from bedstone.search.indexes.words import WordIndex
 from bedstone.search.matching import Matcher
-from bedstone.search.query import AllOf, AnyOf, Filter, Found, Hit, Is, Without
+from bedstone.search.query import AllOf, AnyOf, Filter, Found, Hit, Is, Mode, Without
 from bedstone.search.relevance import coverage, falling, relevance, term_weights
 from bedstone.search.snippets import Snippet, snippet
 from bedstone.search.terms import WORD, terms
@@ -54,6 +54,7 @@ class DocHit:
     stored: StoredChunk
     score: float
     snippet: Snippet
+    why: str = "words"
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,11 @@ class DocsCorpus:
         taxonomy: Mapping[str, Mapping[str, Any]] = self.metadata["taxonomy"]
         return taxonomy
 
-    def search(self, query: str, filters: Mapping[str, str], offset: int, limit: int) -> tuple[list[DocHit], bool]:
+    def search(
+        self, query: str, filters: Mapping[str, str], offset: int, limit: int, mode: Mode = "hybrid"
+    ) -> tuple[list[DocHit], bool]:
         """The hits of a page, and whether there are more."""
-        found, ranked = self._ranked(query, filters, offset + limit + 1)
+        found, ranked = self._ranked(query, filters, offset + limit + 1, mode)
         return self._shown(query, found, ranked[offset : offset + limit]), len(ranked) > offset + limit
 
     def hint(self, query: str, filters: Mapping[str, str]) -> Hint:
@@ -171,11 +174,17 @@ class DocsCorpus:
         self._store.close()
         self._words.close()
 
-    def _ranked(self, query: str, filters: Mapping[str, str], count: int) -> tuple[Found, list[Hit]]:
+    def facet_counts(self, query: str, filters: Mapping[str, str]) -> Mapping[str, Mapping[str, int]]:
+        """How many chunks with a word of the query have each value of each facet."""
+        return self._index.facet_counts(query, self._condition(filters))
+
+    def _ranked(
+        self, query: str, filters: Mapping[str, str], count: int, mode: Mode = "hybrid"
+    ) -> tuple[Found, list[Hit]]:
         """Hits in order, one of each family of language variants."""
         facets = [key for key, entry in self.taxonomy.items() if entry.get("vector_collapse") and key not in filters]
         wanted = count * COLLAPSE_FACTOR if facets else count
-        found = self._engine.search(query, condition=self._condition(filters), limit=wanted)
+        found = self._engine.search(query, condition=self._condition(filters), limit=wanted, mode=mode)
         hits = [] if self._is_far(found) else self._settled(found.hits)
         if not facets:
             return found, hits
@@ -229,9 +238,11 @@ class DocsCorpus:
             matches = matcher.find(stored.chunk.plain)
             above = matcher.find("\n".join([stored.document, *stored.chunk.breadcrumb]))
             scores.append(relevance(hit.cosine, coverage(weights, {term for _, _, term in (*matches, *above)})))
-            shown.append((stored, snippet(stored.chunk.plain, matcher, found.passage(hit.rowid), matches)))
+            text = snippet(stored.chunk.plain, matcher, found.passage(hit.rowid), matches)
+            shown.append((stored, text, hit.why(self._embedder.floor if self._embedder is not None else 0.0)))
         return [
-            DocHit(stored, round(score, 4), text) for (stored, text), score in zip(shown, falling(scores), strict=True)
+            DocHit(stored, round(score, 4), text, why)
+            for (stored, text, why), score in zip(shown, falling(scores), strict=True)
         ]
 
     @cached_property

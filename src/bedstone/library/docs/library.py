@@ -9,6 +9,7 @@ from bedstone.ingest.prompt_templates import PromptTemplate
 from bedstone.library.docs.corpus import ChunkNotFound, DocHit, DocsCorpus, Hint
 from bedstone.library.docs.index import CORPUS
 from bedstone.search.cursor import make_cursor, read_cursor
+from bedstone.search.query import Mode
 
 DEEPEST = 5_000  # hits that can be paged through
 
@@ -36,6 +37,19 @@ class DocsLibrary:
     def is_quick(self) -> bool:
         """Whether a search takes less time than handing it to a thread and back is worth: words, and not too many."""
         return all(corpus.is_quick for corpus in self._corpora.values())
+
+    def compare(self, query: str, filters: Mapping[str, str], limit: int, mode: Mode) -> list[DocHit]:
+        """The best chunks by words alone, by meaning alone, or by both."""
+        return self._hits(query, filters, 0, limit, mode)[0]
+
+    def facet_counts(self, query: str, filters: Mapping[str, str]) -> dict[str, dict[str, int]]:
+        """How many chunks with a word of the query have each value of each facet."""
+        counts: dict[str, dict[str, int]] = {}
+        for _, corpus, inside in self._asked(filters):
+            for key, values in corpus.facet_counts(query, inside).items():
+                for value, count in values.items():
+                    counts.setdefault(key, {})[value] = counts.get(key, {}).get(value, 0) + count
+        return counts
 
     def search(self, query: str, filters: Mapping[str, str], limit: int, cursor: str | None = None) -> DocPage:
         """A page of the best chunks; a hint when there is none."""
@@ -109,14 +123,16 @@ class DocsLibrary:
         for corpus in self._corpora.values():
             corpus.close()
 
-    def _hits(self, query: str, filters: Mapping[str, str], offset: int, limit: int) -> tuple[list[DocHit], bool]:
+    def _hits(
+        self, query: str, filters: Mapping[str, str], offset: int, limit: int, mode: Mode = "hybrid"
+    ) -> tuple[list[DocHit], bool]:
         if self._is_single:
             (corpus,) = self._corpora.values()
-            return corpus.search(query, filters, offset, limit)
+            return corpus.search(query, filters, offset, limit, mode)
         wanted = offset + limit + 1
         found = []
         for name, corpus, inside in self._asked(filters):
-            hits, _ = corpus.search(query, inside, 0, wanted)
+            hits, _ = corpus.search(query, inside, 0, wanted, mode)
             found += [replace(hit, stored=self._named(name, hit.stored)) for hit in hits]
         # What is shown means the same everywhere, unlike the scores that corpora order their own hits by.
         found.sort(key=lambda hit: -hit.score)

@@ -21,7 +21,7 @@ from bedstone.library.knowledge.processing import Processing, ReadingOptions
 from bedstone.library.knowledge.shelf import MEGABYTE, Shelf
 from bedstone.library.live_index import LiveIndex
 from bedstone.search.matching import Matcher
-from bedstone.search.query import Is
+from bedstone.search.query import Is, Mode
 from bedstone.search.relevance import coverage, falling, relevance, term_weights
 from bedstone.store.engine import TaskRecord
 from bedstone.store.engines.sqlite import SqliteStore
@@ -56,6 +56,7 @@ class KnowledgeHit:
     document: Document
     stored: StoredChunk
     score: float
+    why: str = "words"
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,7 @@ class KnowledgeBase:
         min_relevance: float = 0.0,
         filters: Mapping[str, Any] | None = None,
         context: str | None = None,
+        mode: Mode = "hybrid",
     ) -> list[KnowledgeHit]:
         """The best passages."""
         if context is not None:
@@ -180,7 +182,7 @@ class KnowledgeBase:
             if not allowed:
                 return []
             condition = Is("document", allowed)
-        found = self._index.opened().search(query, condition=condition, limit=top_k)
+        found = self._index.opened().search(query, condition=condition, limit=top_k, mode=mode)
         if "words" not in found.signals and self.embedder is not None:
             nearest = max((hit.cosine or 0.0 for hit in found.hits), default=0.0)
             if nearest < self.embedder.floor:
@@ -196,11 +198,11 @@ class KnowledgeBase:
                 continue
             text = "\n".join([document.title, *stored.chunk.breadcrumb, stored.chunk.plain])
             scores.append(relevance(hit.cosine, coverage(weights, {term for _, _, term in matcher.find(text)})))
-            hits.append((document, stored))
+            hits.append((document, stored, hit.why(self.embedder.floor if self.embedder is not None else 0.0)))
         shown = zip(hits, falling(scores), strict=True)
         return [
-            KnowledgeHit(document, stored, round(score, 4))
-            for (document, stored), score in shown
+            KnowledgeHit(document, stored, round(score, 4), why)
+            for (document, stored, why), score in shown
             if score >= min_relevance
         ]
 

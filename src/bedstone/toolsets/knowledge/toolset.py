@@ -142,14 +142,14 @@ class KnowledgeToolset(Toolset):
                 report = asyncio.create_task(self._report(task.id, later))
                 self._reports.add(report)
                 report.add_done_callback(self._reports.discard)
-            seconds = await self._ask(lambda base: base.estimate(int(task.details["size"])))
+            seconds = await self.ask(lambda base: base.estimate(int(task.details["size"])))
             return Queued(task_id=task.id, message="Document queued for processing", estimated_time_seconds=seconds)
         task = await self._added(arguments)
         try:
             ended = await self._wait(task.id, progress)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
-                await self._ask(lambda base: base.tasks.cancel(task.id))
+                await self.ask(lambda base: base.tasks.cancel(task.id))
             raise
         if ended.status != "completed":
             raise views.failure(ended)
@@ -160,7 +160,7 @@ class KnowledgeToolset(Toolset):
     async def search(self, arguments: Search) -> FoundPassages:
         """Passages with their file and page, the best first."""
         started = time.perf_counter()
-        hits = await self._ask(
+        hits = await self.ask(
             lambda base: base.search(
                 arguments.query,
                 top_k=arguments.top_k,
@@ -187,14 +187,14 @@ class KnowledgeToolset(Toolset):
     async def remove(self, arguments: Remove) -> Removed | ConfirmRemoval:
         """Ask first."""
         document_id = arguments.document_id
-        filename = await self._ask(lambda base: base.removable(document_id))
+        filename = await self.ask(lambda base: base.removable(document_id))
         if not arguments.confirm:
-            count = await self._ask(lambda base: base.chunk_count(document_id))
+            count = await self.ask(lambda base: base.chunk_count(document_id))
             return ConfirmRemoval(
                 message="Set confirm=true to remove this document",
                 document=DocumentToRemove(id=document_id, filename=filename, chunks=count),
             )
-        count = await self._ask(lambda base: base.remove(document_id))
+        count = await self.ask(lambda base: base.remove(document_id))
         return Removed(
             document_id=document_id, filename=filename, chunks_removed=count, message="Document removed successfully"
         )
@@ -202,7 +202,7 @@ class KnowledgeToolset(Toolset):
     @tool("knowledge-show", "List all documents in the knowledge base with metadata", title="List documents")
     async def show(self, arguments: Show) -> Documents:
         """What is there and what is on its way, a page at a time."""
-        documents = await self._ask(lambda base: views.listed(base, arguments))
+        documents = await self.ask(lambda base: views.listed(base, arguments))
         if not documents:
             said = f"Context '{arguments.context}' is empty" if arguments.context else "Knowledge base is empty"
             return Documents(documents=[], total_count=0, message=said)
@@ -219,13 +219,13 @@ class KnowledgeToolset(Toolset):
     async def clear(self, arguments: Clear) -> Cleared | ConfirmClearing:
         """Only with the phrase."""
         if arguments.confirm is not True or arguments.confirmation_phrase != PHRASE:
-            count = await self._ask(lambda base: base.store.counts().documents)
+            count = await self.ask(lambda base: base.store.counts().documents)
             return ConfirmClearing(
                 message="This action will delete ALL documents. "
                 "Set confirm=true and confirmation_phrase='DELETE ALL' to proceed",
                 current_document_count=count,
             )
-        documents, vectors, megabytes = await self._ask(lambda base: base.clear())
+        documents, vectors, megabytes = await self.ask(lambda base: base.clear())
         return Cleared(
             documents_removed=documents,
             embeddings_removed=vectors,
@@ -236,12 +236,12 @@ class KnowledgeToolset(Toolset):
     @tool("knowledge-status", "Get knowledge base statistics and health status", title="Knowledge base status")
     async def status(self, _: NoArguments) -> Status:
         """Figures, and health as probed just now."""
-        return await self._ask(views.status)
+        return await self.ask(views.status)
 
     @tool("knowledge-task-status", "Get status of an async processing task", title="Task status")
     async def task_status(self, arguments: TaskStatusArguments) -> TaskState:
         """Where a task is."""
-        return await self._ask(lambda base: views.task_state(base, arguments.task_id))
+        return await self.ask(lambda base: views.task_state(base, arguments.task_id))
 
     @tool(
         "knowledge-get",
@@ -254,10 +254,10 @@ class KnowledgeToolset(Toolset):
         if chunk_id is not None and document_id is not None:
             raise InvalidInput("Give document_id or chunk_id, not both", parameter="chunk_id")
         if chunk_id is not None:
-            return await self._ask(lambda base: views.passage_text(base, chunk_id, arguments.neighbours))
+            return await self.ask(lambda base: views.passage_text(base, chunk_id, arguments.neighbours))
         if document_id is None:
             raise MissingArgument("Missing required parameter: document_id", parameter="document_id")
-        return await self._ask(lambda base: views.document_text(base, arguments, document_id))
+        return await self.ask(lambda base: views.document_text(base, arguments, document_id))
 
     @tool(
         "knowledge-context-create",
@@ -267,21 +267,21 @@ class KnowledgeToolset(Toolset):
     )
     async def context_create(self, arguments: ContextCreate) -> ContextCreated:
         """A collection without documents."""
-        made = await self._ask(lambda base: base.contexts.create(arguments.name, arguments.description))
+        made = await self.ask(lambda base: base.contexts.create(arguments.name, arguments.description))
         return ContextCreated(context=views.context_facts(made), message=f"Context '{made.name}' created")
 
     @tool("knowledge-context-list", "List the contexts of the knowledge base", title="List contexts")
     async def context_list(self, _: NoArguments) -> ContextList:
         """All of them, `default` first."""
-        found = await self._ask(lambda base: base.contexts.all())
+        found = await self.ask(lambda base: base.contexts.all())
         return ContextList(contexts=[views.context_facts(item) for item in found], total_count=len(found))
 
     @tool("knowledge-context-show", "Show a context and its documents", title="Show a context")
     async def context_show(self, arguments: ContextShow) -> ContextShown:
         """A context, its documents a page at a time."""
-        context = await self._ask(lambda base: base.contexts.get(arguments.name))
+        context = await self.ask(lambda base: base.contexts.get(arguments.name))
         asked = Show(limit=arguments.limit, offset=arguments.offset, context=arguments.name)
-        documents = await self._ask(lambda base: views.listed(base, asked))
+        documents = await self.ask(lambda base: views.listed(base, asked))
         return ContextShown(
             context=views.context_facts(context),
             documents=documents[arguments.offset : arguments.offset + arguments.limit],
@@ -300,7 +300,7 @@ class KnowledgeToolset(Toolset):
     async def context_delete(self, arguments: ContextDelete) -> ContextDeleted | ConfirmContextDeletion:
         """Ask first where documents would belong nowhere."""
         name = arguments.name
-        held = await self._ask(lambda base: base.contexts.documents(name))
+        held = await self.ask(lambda base: base.contexts.documents(name))
         alone = sum(contexts_of(document) == (name,) for document in held)
         if alone and not arguments.confirm and name != DEFAULT:
             return ConfirmContextDeletion(
@@ -308,7 +308,7 @@ class KnowledgeToolset(Toolset):
                 name=name,
                 documents_only_here=alone,
             )
-        count = await self._ask(lambda base: base.contexts.delete(name))
+        count = await self.ask(lambda base: base.contexts.delete(name))
         return ContextDeleted(
             name=name,
             documents_unlinked=count,
@@ -326,22 +326,22 @@ class KnowledgeToolset(Toolset):
         assert name == "knowledge-add"
         assert isinstance(arguments, Add)
         task = await self._added(arguments)
-        return await self._ask(lambda base: views.task_view(base, task))
+        return await self.ask(lambda base: views.task_view(base, task))
 
     async def task(self, task_id: str) -> TaskView:
         """How far a file's processing has come."""
         task = await self._record(task_id)
-        return await self._ask(lambda base: views.task_view(base, task))
+        return await self.ask(lambda base: views.task_view(base, task))
 
     async def cancel_task(self, task_id: str) -> bool:
         """Cancel a file's processing."""
         await self._record(task_id)
         if self._read_only:
             raise ReadOnly("This server is read-only; cancelling would change something.")
-        return await self._ask(lambda base: base.tasks.cancel(task_id))
+        return await self.ask(lambda base: base.tasks.cancel(task_id))
 
     async def _added(self, arguments: Add) -> "TaskRecord":
-        return await self._ask(
+        return await self.ask(
             lambda base: base.add(
                 Path(arguments.file_path),
                 arguments.metadata or {},
@@ -351,7 +351,7 @@ class KnowledgeToolset(Toolset):
         )
 
     async def _record(self, task_id: str) -> "TaskRecord":
-        task = await self._ask(lambda base: base.store.task(task_id))
+        task = await self.ask(lambda base: base.store.task(task_id))
         if task is None:
             raise UnknownTask(f"Unknown task: {task_id}", task_id=task_id)
         return task
@@ -377,7 +377,8 @@ class KnowledgeToolset(Toolset):
         except Exception:
             logger.debug("Nobody hears how far %s is", task_id, exc_info=True, extra={"action": "unheard"})
 
-    async def _ask(self, question: "Callable[[KnowledgeBase], Answer]") -> Answer:
+    async def ask(self, question: "Callable[[KnowledgeBase], Answer]") -> Answer:
+        """Ask the base, in a thread."""
         return await to_thread.run_sync(lambda: question(self._base()))
 
     def _base(self) -> "KnowledgeBase":

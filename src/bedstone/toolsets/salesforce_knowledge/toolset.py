@@ -173,6 +173,11 @@ class SalesforceKnowledgeToolset(Toolset):
         return await self._service.url_names(value, MOST_COMPLETIONS)
 
     @property
+    def service(self) -> "ArticleService":
+        """The articles, for whoever shows more of them than a tool does."""
+        return self._service
+
+    @property
     def _service(self) -> "ArticleService":
         if self._made is None:
             self._made = self._make_service()
