@@ -90,6 +90,9 @@ def test_a_hostile_file_is_added_found_shown_as_text_and_removed(server: Listeni
     found.get_by_role("link").click()
     expect(page.locator(".chunk.target")).to_have_text(HOSTILE_TEXT)
     expect(page.get_by_role("heading", level=1)).to_have_text(HOSTILE_NAME)
+    page.get_by_label("Metadata of yours").fill('{"topic": "<b>animals</b>"}')
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_label("Metadata of yours")).to_have_value(re.compile("<b>animals</b>"))
     page.get_by_text("Remove this document").click()
     page.get_by_role("button", name="Remove").click()
     expect(page).to_have_url(f"{server.base}/documents")
@@ -104,6 +107,18 @@ def test_a_file_that_cannot_be_taken_is_refused_in_words(server: Listening, page
     expect(page.locator("#tasks li")).to_contain_text("program.exe", timeout=10_000)
     expect(page.locator("#tasks li")).not_to_contain_text("uploading", timeout=10_000)
     expect(page.locator("#tasks li")).not_to_contain_text("completed")
+    expect(page.get_by_role("button", name="Try again")).to_be_visible()
+
+
+def test_reading_a_long_file_is_watched_and_cancelled(server: Listening, page: Page, tmp_path: Path) -> None:
+    file = tmp_path / "long.txt"
+    file.write_text("\n\n".join(f"Paragraph {number} tells of tulips and tides. " * 12 for number in range(4_000)))
+    page.goto(f"{server.base}/documents")
+    page.set_input_files("#files", str(file))
+    page.get_by_role("button", name="Cancel").click(timeout=30_000)
+    expect(page.locator("#tasks li")).to_contain_text("cancelled", timeout=60_000)
+    page.goto(f"{server.base}/documents")
+    expect(page.get_by_role("link", name="long.txt")).to_have_count(0)
 
 
 def test_search_says_why_and_can_be_narrowed_and_compared(server: Listening, page: Page) -> None:

@@ -15,10 +15,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from bedstone.toolkit import Toolset
+from bedstone.errors import BedstoneError, InvalidInput
+from bedstone.toolsets.knowledge.toolset import KnowledgeToolset
 from bedstone.web.pages import HEADERS, Pages
 
-PAGE = 50
+PAGE, PART = 50, 40
+FACTS = ("format", "pages", "method", "ocr_confidence", "contexts", "source", "warnings")
 SORTS = {"date_added": "added", "filename": "name", "size": "size"}
 UPLOADS = "uploads"
 EVENT_SECONDS = 0.3
@@ -29,11 +31,11 @@ NAME_LENGTH = 200
 def document_routes(pages: Pages) -> list[BaseRoute]:
     """/documents and below; nothing without the knowledge toolset."""
     toolset = pages.toolsets.get("knowledge")
-    return _Documents(pages, toolset).routes() if toolset is not None else []
+    return _Documents(pages, toolset).routes() if isinstance(toolset, KnowledgeToolset) else []
 
 
 class _Documents:
-    def __init__(self, pages: Pages, toolset: Toolset) -> None:
+    def __init__(self, pages: Pages, toolset: KnowledgeToolset) -> None:
         self._pages = pages
         self._toolset = toolset
 
@@ -42,20 +44,25 @@ class _Documents:
             Route("/documents", self.listed, methods=["GET"]),
             Route("/documents", self.added, methods=["POST"]),
             Route("/documents/{id}", self.shown, methods=["GET"]),
+            Route("/documents/{id}/metadata", self.described, methods=["POST"]),
             Route("/documents/{id}/remove", self.removed, methods=["POST"]),
             Route("/tasks", self.events, methods=["GET"]),
             Route("/tasks/{id}/cancel", self.cancelled, methods=["POST"]),
         ]
 
     async def listed(self, request: Request) -> Response:
-        number = max(1, int(text) if (text := request.query_params.get("page", "1")).isdigit() else 1)
+        number = _whole(request.query_params.get("page", "1"))
+        context = request.query_params.get("context", "")
+        contexts = [item.name for item in await self._toolset.ask(lambda base: base.contexts.all())]
         sort = request.query_params.get("sort", "date_added")
-        asked = {
+        asked: dict[str, Any] = {
             "limit": PAGE,
             "offset": (number - 1) * PAGE,
             "sort_by": sort if sort in SORTS else "date_added",
             "sort_order": "asc" if sort == "filename" else "desc",
         }
+        if context in contexts:
+            asked["context"] = context
         answer = await self._call("knowledge-show", asked)
         total = int(answer.get("total_count", 0))
         status = await self._call("knowledge-status", {})
@@ -69,6 +76,8 @@ class _Documents:
             last=max(1, -(-total // PAGE)),
             sort=sort,
             sorts=SORTS,
+            context=context,
+            contexts=contexts,
             most_mb=status.get("configuration", {}).get("max_file_size_mb", 100),
         )
 
@@ -100,22 +109,47 @@ class _Documents:
                 await target.write(part)
 
     async def shown(self, request: Request) -> Response:
-        document = request.path_params["id"]
-        start = request.query_params.get("offset", "0")
-        offset = int(start) if start.isdigit() else 0
-        reply = await self._toolset.call("knowledge-get", {"document_id": document, "offset": offset})
-        answer = reply.payload if isinstance(reply.payload, dict) else {}
-        if reply.is_error:
-            message = str(answer.get("message", reply.text))
-            return self._pages.render(request, "problem.html", page="documents", status=404, message=message)
-        chunk = request.query_params.get("chunk")
-        passage = None
-        if chunk:
-            around = await self._toolset.call("knowledge-get", {"chunk_id": chunk, "neighbours": 1})
-            passage = around.payload if not around.is_error and isinstance(around.payload, dict) else None
+        """A document's text, passage by passage as it is searched."""
+        document_id, chosen = request.path_params["id"], request.query_params.get("chunk")
+        try:
+            document = await self._toolset.ask(lambda base: base.document(document_id))
+            chunks = await self._toolset.ask(lambda base: base.chunks(document_id))
+        except BedstoneError as error:
+            return self._pages.problem(request, error, page="documents")
+        number = _whole(request.query_params.get("part", "1"))
+        places = {stored.chunk.id: place for place, stored in enumerate(chunks)}
+        if chosen in places and "part" not in request.query_params:
+            number = places[chosen] // PART + 1
+        facts = {key: document.metadata[key] for key in FACTS if document.metadata.get(key)}
         return self._pages.render(
-            request, "document.html", page="documents", document=answer, chunk=chunk, passage=passage
+            request,
+            "document.html",
+            page="documents",
+            document=document,
+            facts=facts,
+            user=json.dumps(json.loads(document.metadata.get("user", "{}")), ensure_ascii=False, indent=2),
+            chunks=[stored.chunk for stored in chunks[(number - 1) * PART : number * PART]],
+            total=len(chunks),
+            chosen=chosen,
+            number=number,
+            last=max(1, -(-len(chunks) // PART)),
         )
+
+    async def described(self, request: Request) -> Response:
+        """What somebody says about a document."""
+        form = await request.form()
+        self._pages.check_change(request, str(form.get("csrf", "")))
+        document_id = request.path_params["id"]
+        try:
+            given = json.loads(str(form.get("metadata", "{}")))
+            if not isinstance(given, dict):
+                raise InvalidInput("Metadata is a JSON object.")
+            await self._toolset.ask(lambda base: base.describe(document_id, given))
+        except ValueError:
+            return self._pages.problem(request, InvalidInput("That is not JSON."), page="documents")
+        except BedstoneError as error:
+            return self._pages.problem(request, error, page="documents")
+        return RedirectResponse(f"/documents/{document_id}", 303)
 
     async def removed(self, request: Request) -> Response:
         form = await request.form()
@@ -166,6 +200,11 @@ def _decoded(name: str) -> str:
     """A name as it was before it travelled in a header."""
     plain = PurePath(unquote(name).replace("\\", "/")).name
     return plain if plain not in ("", ".", "..") and "\0" not in plain else "file"
+
+
+def _whole(text: str) -> int:
+    """The number of a page: 1 for whatever is none."""
+    return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else 1  # noqa: PLR2004
 
 
 def _removed(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """What people add: files in, passages out. One truth in a store, indexes derived from it."""
 
+import json
 import logging
 import os
 import sqlite3
@@ -230,6 +231,11 @@ class KnowledgeBase:
         self.document(document_id)
         return self.shelf.text(document_id)
 
+    def chunks(self, document_id: str) -> list[StoredChunk]:
+        """A document's chunks in order."""
+        self.document(document_id)
+        return self.store.chunks_of(document_id)
+
     def chunk(self, chunk_id: str) -> StoredChunk:
         """One chunk."""
         stored = self.store.chunk(chunk_id)
@@ -242,6 +248,12 @@ class KnowledgeBase:
         return self.store.chunk_counts(document_id).get(document_id, 0)
 
     # Managing
+
+    def describe(self, document_id: str, metadata: Mapping[str, Any]) -> None:
+        """Replace what somebody has said about a document."""
+        document = self.document(document_id)
+        kept = {**document.metadata, "user": json.dumps(dict(metadata), ensure_ascii=False)}
+        self.store.update_documents([replace(document, metadata=kept)])
 
     def removable(self, document_id: str) -> str:
         """The file name of a document, or of one that could not be read."""

@@ -24,12 +24,13 @@ if (drop) {
     return { say: (words) => { text.textContent = `${name}: ${words}`; }, bar, cancel };
   };
 
-  const watch = (id, row) => {
+  const watch = (id, row, again) => {
+    let last = {};
     const events = new EventSource(`/tasks?ids=${id}`);
     row.cancel.hidden = false;
     row.cancel.onclick = () => fetch(`/tasks/${id}/cancel`, { method: "POST", headers: { "x-csrf": csrf } });
     events.onmessage = (event) => {
-      const state = JSON.parse(event.data);
+      const state = last = JSON.parse(event.data);
       row.bar.value = state.status === "completed" ? 1 : state.progress ?? 0;
       const step = state.status === "running" ? state.current_step ?? "reading" : state.status;
       row.say(state.success === false ? state.message : step);
@@ -37,12 +38,18 @@ if (drop) {
     events.addEventListener("end", () => {
       events.close();
       row.cancel.hidden = true;
-      if (row.bar.value === 1) row.bar.hidden = true;
+      row.bar.hidden = true;
+      if (last.status !== "completed") again();
     });
   };
 
   const add = async (file) => {
     const row = line(file.name);
+    const again = () => {
+      row.cancel.hidden = false;
+      row.cancel.textContent = "Try again";
+      row.cancel.onclick = () => { row.cancel.closest("li").remove(); add(file); };
+    };
     if (file.size > most) {
       row.say(`larger than ${drop.dataset.most} MB`);
       row.bar.hidden = true;
@@ -54,10 +61,11 @@ if (drop) {
     const told = (answer.headers.get("content-type") ?? "").includes("json")
       ? await answer.json()
       : { success: false, message: await answer.text() };
-    if (told.success && told.task_id) watch(told.task_id, row);
+    if (told.success && told.task_id) watch(told.task_id, row, again);
     else {
       row.say(told.message ?? "refused");
       row.bar.hidden = true;
+      again();
     }
   };
 
@@ -65,9 +73,23 @@ if (drop) {
   input.addEventListener("change", () => { addAll(input.files); input.value = ""; });
   drop.addEventListener("dragover", (event) => { event.preventDefault(); drop.classList.add("over"); });
   drop.addEventListener("dragleave", () => drop.classList.remove("over"));
+  const walk = async (entry) => {  // the files of a folder, whatever is inside
+    if (entry.isFile) {
+      entry.file(add);
+      return;
+    }
+    const reader = entry.createReader();
+    for (;;) {
+      const entries = await new Promise((done, failed) => { reader.readEntries(done, failed); });
+      if (!entries.length) return;
+      for (const inner of entries) await walk(inner);
+    }
+  };
   drop.addEventListener("drop", (event) => {
     event.preventDefault();
     drop.classList.remove("over");
-    addAll(event.dataTransfer.files);
+    const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+    if (entries.length) entries.forEach(walk);
+    else addAll(event.dataTransfer.files);
   });
 }
