@@ -152,6 +152,9 @@ class StoreEngine(Protocol):
     def prune_tasks(self, before: float, keep: int) -> None:
         """Forget tasks that ended before a time, but never the last `keep` that ended."""
 
+    def probe(self) -> None:
+        """Raise if nothing can be written right now; nothing is."""
+
     def setting(self, name: str) -> str | None:
         """A value kept beside the documents."""
 

@@ -53,7 +53,7 @@ class _Documents:
     async def listed(self, request: Request) -> Response:
         number = _whole(request.query_params.get("page", "1"))
         context = request.query_params.get("context", "")
-        contexts = [item.name for item in await self._toolset.ask(lambda base: base.contexts.all())]
+        contexts = sorted(await self._toolset.ask(lambda base: base.contexts.names()))
         sort = request.query_params.get("sort", "date_added")
         asked: dict[str, Any] = {
             "limit": PAGE,

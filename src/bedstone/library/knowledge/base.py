@@ -297,8 +297,7 @@ class KnowledgeBase:
         problems: dict[str, str] = {}
         try:
             if not self.options.read_only:
-                self.store.set_setting("probe", str(time.time()))
-                self.store.delete_setting("probe")
+                self.store.probe()
             self.store.counts()
         except sqlite3.Error as error:
             problems["vector_db"] = f"The store does not answer: {error}"

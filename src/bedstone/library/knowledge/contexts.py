@@ -68,14 +68,14 @@ class Contexts:
         if not NAME.fullmatch(name):
             raise InvalidInput("A name has 1 to 64 letters, digits, _ or -", parameter="name")
         with self._lock:
-            if name in self._names():
+            if name in self.names():
                 raise InvalidInput(f"There is a context '{name}' already", parameter="name")
             self._store.set_setting(f"{PREFIX}{name}", json.dumps({"description": description, "created": time.time()}))
         return self.get(name)
 
     def check(self, names: Sequence[str]) -> tuple[str, ...]:
         """Names as they were given, once each, if all of them exist; none means `default`."""
-        known = self._names()
+        known = self.names()
         for name in names:
             if name not in known:
                 self._missing(name)
@@ -83,7 +83,7 @@ class Contexts:
 
     def existing(self, names: Iterable[str]) -> list[str]:
         """Those of the names that still exist."""
-        known = self._names()
+        known = self.names()
         return [name for name in names if name in known]
 
     def documents(self, name: str) -> list[Document]:
@@ -101,7 +101,8 @@ class Contexts:
             self._store.delete_setting(f"{PREFIX}{name}")
         return len(held)
 
-    def _names(self) -> set[str]:
+    def names(self) -> set[str]:
+        """Every context's name."""
         return {DEFAULT, *self._store.settings(PREFIX)}
 
     @staticmethod

@@ -180,6 +180,9 @@ class MemoryStore:
                 if (task.finished or 0) < before:
                     del self._tasks[task.id]
 
+    def probe(self) -> None:
+        pass
+
     def setting(self, name: str) -> str | None:
         return self._settings.get(name)
 

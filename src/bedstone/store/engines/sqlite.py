@@ -279,6 +279,12 @@ class SqliteStore:
         query = "SELECT substr(name, ?), value FROM setting WHERE substr(name, 1, ?) = ? ORDER BY name"
         return dict(self._read(query, len(prefix) + 1, len(prefix), prefix))
 
+    def probe(self) -> None:
+        assert self._writer is not None, "the store was opened for reading"
+        with self._lock:
+            self._writer.execute("BEGIN IMMEDIATE")
+            self._writer.execute("ROLLBACK")
+
     def set_setting(self, name: str, value: str) -> None:
         with self._transaction() as db:
             db.execute(

@@ -202,12 +202,11 @@ class KnowledgeToolset(Toolset):
     @tool("knowledge-show", "List all documents in the knowledge base with metadata", title="List documents")
     async def show(self, arguments: Show) -> Documents:
         """What is there and what is on its way, a page at a time."""
-        documents = await self.ask(lambda base: views.listed(base, arguments))
-        if not documents:
+        page, total = await self.ask(lambda base: views.listed(base, arguments))
+        if not total:
             said = f"Context '{arguments.context}' is empty" if arguments.context else "Knowledge base is empty"
             return Documents(documents=[], total_count=0, message=said)
-        page = documents[arguments.offset : arguments.offset + arguments.limit]
-        return Documents(documents=page, total_count=len(documents), limit=arguments.limit, offset=arguments.offset)
+        return Documents(documents=page, total_count=total, limit=arguments.limit, offset=arguments.offset)
 
     @tool(
         "knowledge-clear",
@@ -281,11 +280,11 @@ class KnowledgeToolset(Toolset):
         """A context, its documents a page at a time."""
         context = await self.ask(lambda base: base.contexts.get(arguments.name))
         asked = Show(limit=arguments.limit, offset=arguments.offset, context=arguments.name)
-        documents = await self.ask(lambda base: views.listed(base, asked))
+        page, total = await self.ask(lambda base: views.listed(base, asked))
         return ContextShown(
             context=views.context_facts(context),
-            documents=documents[arguments.offset : arguments.offset + arguments.limit],
-            total_count=len(documents),
+            documents=page,
+            total_count=total,
             limit=arguments.limit,
             offset=arguments.offset,
         )

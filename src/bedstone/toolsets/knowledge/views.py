@@ -70,8 +70,8 @@ def passage(hit: "KnowledgeHit") -> FoundPassage:
     )
 
 
-def listed(base: "KnowledgeBase", arguments: Show) -> list[ListedDocument]:
-    """What is there, what is on its way and what failed, in order."""
+def listed(base: "KnowledgeBase", arguments: Show) -> tuple[list[ListedDocument], int]:
+    """A page of what is there, what is on its way and what failed, in order; and how many there are in all."""
     if arguments.context is not None:
         base.contexts.check([arguments.context])
     documents = {item.id: item for item in base.documents()}
@@ -84,9 +84,9 @@ def listed(base: "KnowledgeBase", arguments: Show) -> list[ListedDocument]:
         for item in (*documents.values(), *lacking.values())
         if arguments.context is None or arguments.context in contexts_of(item)
     ]
-    counts = base.store.chunk_counts()
-    shown = ordered(every, arguments.sort_by, descending=arguments.sort_order == "desc")
-    return [row(item, counts.get(item.id, 0)) for item in shown]
+    shown = list(ordered(every, arguments.sort_by, descending=arguments.sort_order == "desc"))
+    page = shown[arguments.offset : arguments.offset + arguments.limit]
+    return [row(item, base.store.chunk_counts(item.id).get(item.id, 0)) for item in page], len(shown)
 
 
 def row(document: Document, chunks: int) -> ListedDocument:
