@@ -17,6 +17,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 HOSTILE_NAME = "<img src=x onerror=alert(1)>.txt"
 HOSTILE_TEXT = "The quick walrus <script>alert(2)</script> sleeps at noon."
 TOKEN = "open-sesame-please"
+AXE_RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
 
 
 @pytest.fixture(scope="module")
@@ -244,6 +245,13 @@ def test_a_schema_is_looked_at_and_queried(browser: Browser, tmp_path: Path) -> 
         expect(page.locator("#fields tbody tr:visible")).to_have_count(1)
         page.goto(f"{server.base}/salesforce/paths?from=Account&to=Contact")
         expect(page.locator("svg line")).to_have_count(1)
+        context = browser.new_context(bypass_csp=True)
+        checked = context.new_page()
+        for path in ("", "/objects/Contact", "/objects/Contact?depth=2", "/paths?from=Account&to=Contact", "/soql"):
+            checked.goto(f"{server.base}/salesforce{path}")
+            expect(checked.get_by_role("heading", level=1)).to_be_visible()
+            assert Axe().run(checked, options=AXE_RULES).response["violations"] == [], path
+        context.close()
         page.goto(f"{server.base}/salesforce/soql?q=SELECT+Id+FROM+Acount+LIMIT+1")
         expect(page.locator("#check")).to_contain_text("column 16")
         page.get_by_role("button", name="Use it").click()
@@ -284,12 +292,11 @@ def test_nobody_is_kept_out(server: Listening, browser: Browser, scheme: str) ->
     """No violation of level A or AA, by axe-core."""
     context = browser.new_context(bypass_csp=True, color_scheme="dark" if scheme == "dark" else "light")
     page = context.new_page()
-    rules = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
     for path in (
         "/", "/search?q=cursor", "/search/beside?q=cursor", "/documents", "/docs", "/docs/docs", "/docs/docs/guide.md",
         "/tools", "/tools/knowledge-search", "/quality", "/nowhere", "/tools/none",
     ):  # fmt: skip
         page.goto(f"{server.base}{path}")
-        found = Axe().run(page, options=rules).response["violations"]
+        found = Axe().run(page, options=AXE_RULES).response["violations"]
         assert [(item["id"], [node["html"] for node in item["nodes"]]) for item in found] == [], path
     context.close()

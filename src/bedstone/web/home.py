@@ -2,26 +2,20 @@
 
 from typing import Any
 
+from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from bedstone.errors import BedstoneError
 from bedstone.toolkit import Toolset
+from bedstone.toolsets.docs.toolset import DocsToolset
+from bedstone.toolsets.salesforce_graph.toolset import SalesforceGraphToolset
+from bedstone.toolsets.salesforce_knowledge.toolset import SalesforceKnowledgeToolset
 from bedstone.web.pages import Pages
 
-# A tool that tells how a toolset is, and the figures of its answer that people want to see first.
-FIGURES: dict[str, tuple[str, dict[str, Any], tuple[tuple[str, str], ...]]] = {
-    "knowledge": (
-        "knowledge-status",
-        {},
-        (
-            ("knowledge_base.document_count", "documents"),
-            ("knowledge_base.total_chunks", "passages"),
-            ("health.status", "health"),
-        ),
-    ),
-    "kb": ("get_kb_info", {}, (("status", "state"), ("info.contentLength", "characters"))),
-}
+Figures = list[tuple[str, str]]
+DAY = len("2026-01-01")
 
 
 def home_routes(pages: Pages) -> list[BaseRoute]:
@@ -51,23 +45,58 @@ def missing_routes(pages: Pages) -> list[BaseRoute]:
 
 async def _card(label: str, toolset: Toolset) -> dict[str, Any]:
     """A toolset, what it says of itself, and what keeps it from working."""
-    figures: list[tuple[str, str]] = []
-    known = FIGURES.get(label)
-    if known is not None:
-        name, arguments, wanted = known
-        reply = await toolset.call(name, arguments)
-        if not reply.is_error and isinstance(reply.payload, dict):
-            for path, shown in wanted:
-                value: Any = reply.payload
-                for part in path.split("."):
-                    value = value.get(part) if isinstance(value, dict) else None
-                if value is not None:
-                    figures.append((shown, f"{value:,}" if isinstance(value, int) else str(value)))
+    problems = list(toolset.problems())
+    try:
+        figures = await _figures(toolset)
+    except BedstoneError as error:
+        figures = []
+        problems.append(error.message)
     return {
         "label": label,
         "address": label.replace("_", "-"),
         "title": toolset.title,
         "tools": list(toolset.tools.values()),
-        "figures": [*figures, ("tools", str(len(toolset.tools)))],
-        "problems": list(toolset.problems()),
+        "figures": figures,
+        "problems": problems,
     }
+
+
+async def _figures(toolset: Toolset) -> Figures:
+    """How much there is, how it is, and when it last changed."""
+    match toolset:
+        case DocsToolset():
+            found = await toolset.ask(lambda library: library.overview())
+            files, chunks = (sum(item[key] for item in found) for key in ("files", "chunks"))
+            return [("corpora", str(len(found))), ("files", f"{files:,}"), ("chunks", f"{chunks:,}")]
+        case SalesforceGraphToolset():
+            org = await toolset.graph()
+            counts = [("objects", f"{len(org.graph.objects):,}"), ("fields", f"{org.graph.field_count:,}")]
+            return [("org", org.name), *counts, ("synced", org.facts.get("synced_at", "")[:DAY])]
+        case SalesforceKnowledgeToolset():
+            mirror = toolset.service.mirror
+            mirrored = await to_thread.run_sync(lambda: mirror.mirrored_at)
+            return [("mirrored", mirrored[:DAY] if mirrored else "not yet")]
+    if "knowledge-status" in toolset.tools:
+        facts = await _asked(toolset, "knowledge-status")
+        base, changed = facts.get("knowledge_base", {}), facts.get("last_updated")
+        return [
+            ("documents", f"{base.get('document_count', 0):,}"),
+            ("passages", f"{base.get('total_chunks', 0):,}"),
+            ("health", facts.get("health", {}).get("status", "unknown")),
+            *([("changed", changed[:DAY])] if changed else []),
+        ]
+    if "get_kb_info" in toolset.tools:
+        facts = await _asked(toolset, "get_kb_info")
+        info = facts.get("info", {})
+        changed = info.get("lastModified")
+        return [
+            ("state", facts.get("status", "unknown")),
+            ("characters", f"{info.get('contentLength', 0):,}"),
+            *([("changed", changed[:DAY])] if changed else []),
+        ]
+    return []
+
+
+async def _asked(toolset: Toolset, name: str) -> dict[str, Any]:
+    reply = await toolset.call(name, {})
+    return reply.payload if isinstance(reply.payload, dict) else {}
