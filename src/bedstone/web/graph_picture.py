@@ -8,7 +8,7 @@ from bedstone.library.schema.service import OrgGraph
 from bedstone.salesforce.graph.paths import Path
 
 FIRST_RING, SECOND_RING, MOST = 230.0, 430.0, 24
-WIDTH, HEIGHT, MARGIN = 132.0, 30.0, 90.0
+MARGIN = 90.0
 STEP, ROW = 210.0, 70.0
 
 

@@ -111,11 +111,11 @@ class Interpreter:
         self._graph = graph
         self._search = search
         self._grounder = grounder
+        self._fields = FieldNames()
 
     def read(self, question: str) -> Frame | None:
         """The frame of a question; None where no object can be made out."""
-        reading = _Reading(self._graph, self._search, self._grounder, question)
-        return reading.frame()
+        return _Reading(self._graph, self._search, self._grounder, self._fields, question).frame()
 
     def soql(self, frame: Frame) -> str:
         """The query of a frame."""
@@ -143,10 +143,13 @@ class Interpreter:
 class _Reading:
     """One question, word by word."""
 
-    def __init__(self, graph: SchemaGraph, search: SchemaSearch, grounder: Grounder, question: str) -> None:
+    def __init__(
+        self, graph: SchemaGraph, search: SchemaSearch, grounder: Grounder, fields: "FieldNames", question: str
+    ) -> None:
         self._graph = graph
         self._search = search
         self._grounder = grounder
+        self._fields = fields
         self._texts: list[str] = []
 
         def keep(found: "re.Match[str]") -> str:
@@ -887,7 +890,7 @@ class _Reading:
         if len(words) == 1 and words[0].lower() in STOP:
             return None
         key = singular(squeezed(" ".join(words)))
-        fields = _fields_by_key(item)
+        fields = self._fields.of(item)
         if key in fields:
             return fields[key]
         if len(words) == 1 and words[0].lower() in FIELD_WORDS:
@@ -917,36 +920,38 @@ class _Reading:
         return self._texts[int(self._words[place].strip("\0"))]
 
 
-_KEYS: dict[int, tuple[ObjectSchema, dict[str, Field]]] = {}
+class FieldNames:
+    """Fields by whatever they are called; what was made for an object is kept."""
 
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, Field]] = {}
 
-def _fields_by_key(item: ObjectSchema) -> dict[str, Field]:
-    """Fields by name, label and bare words; of several, the plainest."""
-    known = _KEYS.get(id(item))
-    if known is not None and known[0] is item:
-        return known[1]
-    made: dict[str, Field] = {}
-    for entry in sorted(item.fields, key=lambda entry: (len(entry.name), entry.name)):
-        names = [entry.name, entry.label, "".join(words_of(entry.name))]
+    def of(self, item: ObjectSchema) -> dict[str, Field]:
+        """By name, label and bare words; of several, the plainest."""
+        if item.name not in self._known:
+            self._known[item.name] = self._made(item)
+        return self._known[item.name]
+
+    def _made(self, item: ObjectSchema) -> dict[str, Field]:
+        made: dict[str, Field] = {}
+        for entry in sorted(item.fields, key=lambda entry: (len(entry.name), entry.name)):
+            for name in self._names(entry, item):
+                key = singular(squeezed(name))
+                if key:
+                    made.setdefault(key, entry)
+        return made | {squeezed(entry.name): entry for entry in item.fields}  # exact names win
+
+    @staticmethod
+    def _names(entry: Field, item: ObjectSchema) -> Iterator[str]:
+        yield from (entry.name, entry.label, "".join(words_of(entry.name)))
         label = plain_words(entry.label)
         if label[:1] == plain_words(item.label)[:1]:  # Account Name: name
-            names.append("".join(label[1:]))
-        if entry.name.startswith(("Mailing", "Billing")):
-            names.append(entry.name[7:])
-        if entry.name.startswith("NumberOf"):
-            names.append(entry.name[8:])
+            yield "".join(label[1:])
+        for prefix in ("Mailing", "Billing", "NumberOf"):
+            if entry.name.startswith(prefix):
+                yield entry.name.removeprefix(prefix)
         if entry.type == "email":
-            names.append("emailaddress")
-        for name in names:
-            key = singular(squeezed(name))
-            if key:
-                made.setdefault(key, entry)
-    for entry in item.fields:  # exact names win
-        made[squeezed(entry.name)] = entry
-    if len(_KEYS) > 2_000:  # noqa: PLR2004 - of a large org
-        _KEYS.clear()
-    _KEYS[id(item)] = (item, made)
-    return made
+            yield "emailaddress"
 
 
 def shown_filters(filters: Iterable[Filter]) -> list[dict[str, object]]:

@@ -1,11 +1,9 @@
 """Objects and fields by what they are about: names, labels, help, picklist values, words people use, and meaning."""
 
 import heapq
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -49,7 +47,6 @@ class SchemaSearch:
         self._graph = graph
         self._file = folder / FILE if folder is not None else None
         self._make_embedder = embedder
-        self._lock = threading.Lock()
 
     def search(self, query: str, kind: Kind, *, target: ObjectSchema | None = None, limit: int = 10) -> list[Match]:
         """The best matches, best first."""
@@ -283,12 +280,6 @@ class SchemaSearch:
             item.name: WEIGHTS.get(category_of(item, self._graph), UNKNOWN_WEIGHT)
             for item in self._graph.objects.values()
         }
-
-
-def fingerprint(graph: SchemaGraph) -> str:
-    """Another one when a name or label is another."""
-    names = "\n".join(f"{item.name} {item.label} {len(item.fields)}" for item in graph.objects.values())
-    return sha256(names.encode()).hexdigest()[:16]
 
 
 def _terms(query: str) -> dict[str, str]:

@@ -10,7 +10,6 @@ from bedstone.salesforce.soql.tree import DateLiteral
 
 COUNTED = re.compile(r"(LAST|NEXT)_N_(\w+)S|N_(\w+)S_AGO")
 NAMED = re.compile(r"(LAST|THIS|NEXT)_(\w+)")
-SATURDAY, QUARTER_MONTHS, YEAR_MONTHS = 5, 3, 12
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from typing import Any
 TEXT_TYPES = frozenset({"string", "picklist", "multipicklist", "combobox", "email", "phone", "url", "textarea"})
 NUMBER_TYPES = frozenset({"int", "double", "currency", "percent"})
 ID_TYPES = frozenset({"id", "reference"})
-STATE = ("CreatedDate", "CreatedById", "LastModifiedDate", "LastModifiedById", "SystemModstamp")
 
 
 @dataclass(frozen=True)

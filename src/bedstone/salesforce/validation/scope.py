@@ -20,7 +20,6 @@ class Resolved:
 
     field: Field
     owner: ObjectSchema | None
-    is_dotted: bool = False
 
 
 @dataclass
@@ -85,7 +84,7 @@ class Scope:
             return None
         if item.is_deprecated:
             self.findings.warning("DEPRECATED", f'"{item.name}" is deprecated.', clause, path.span)
-        return Resolved(item, owner, len(parts) > 1)
+        return Resolved(item, owner)
 
     def owner_of(  # noqa: PLR0911 - one for each way to end
         self, relationships: tuple[str, ...], span: Span, clause: str, path: Path | None = None
@@ -142,7 +141,7 @@ class Scope:
             )
             self.findings.error("POLYMORPHIC_FIELD", message, clause, path.span)
             return None
-        return Resolved(item, None, is_dotted=True)
+        return Resolved(item, None)
 
     def _unknown_field(self, name: str, owner: ObjectSchema, path: Path, clause: str) -> None:
         if self.findings.is_full:

@@ -183,10 +183,6 @@ class DetectAntiPatterns(GraphArguments):
     query: str = Field(description="The SOQL query to look at")
 
 
-class Anything(Result):
-    """Answers whose keys depend on the schema."""
-
-
 class ObjectFacts(Result):
     api_name: str = Field(alias="apiName")
     label: str

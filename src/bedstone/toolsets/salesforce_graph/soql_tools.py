@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from bedstone.salesforce.validation import Report
 
 MOST_CHARACTERS, FEW = 100_000, 200
-LEAST_CONFIDENCE = 0.35
 ADVICE = {
     "LEADING_WILDCARD": "high",
     "NO_LIMIT": "medium",
@@ -124,9 +123,11 @@ class SoqlTools(GraphTools):
     )
     async def to_soql(self, arguments: ToSoql) -> Translated:
         """By rules, validated; with what was assumed."""
+        from bedstone.library.schema.intent import LEAST  # noqa: PLC0415 - with the engine
+
         org = await self._org(arguments.org_id)
         frame = await to_thread.run_sync(org.interpreter.read, arguments.question)
-        if frame is None or frame.confidence < LEAST_CONFIDENCE:
+        if frame is None or frame.confidence < LEAST:
             unknown = ", ".join(frame.ungrounded) if frame is not None else "no object was made out"
             raise InvalidInput(f"The question cannot be read with confidence: {unknown}.", parameter="question")
         query = org.interpreter.soql(frame)
