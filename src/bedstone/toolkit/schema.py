@@ -15,7 +15,10 @@ VALUES = ("default", "examples", "enum", "const")  # what stands there is data, 
 def input_schema(model: type[Arguments]) -> Schema:
     """What a tool takes."""
     schema = _plain(model)
-    return {"type": "object", "properties": schema.pop("properties", {})} | schema
+    properties = schema.pop("properties", {})
+    needed = schema.get("required", ())
+    ordered = sorted(properties, key=lambda name: name not in needed)  # what must be given stands first
+    return {"type": "object", "properties": {name: properties[name] for name in ordered}} | schema
 
 
 def output_schema(models: Sequence[type[BaseModel]]) -> Schema | None:
