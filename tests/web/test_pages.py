@@ -129,7 +129,7 @@ def test_search_says_why_and_can_be_narrowed_and_compared(server: Listening, pag
     expect(page.locator("#results article").first).to_contain_text("by words")
     expect(page).to_have_url(re.compile("mode=words"))
     page.get_by_role("link", name="side by side").click()
-    for title in ("Words alone", "Meaning alone", "Both"):
+    for title in ("Words alone", "Meaning alone", "Words and meaning"):
         expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
     expect(page.get_by_role("region", name="Meaning alone").get_by_role("link", name="Pagination")).to_be_visible()
     facets = page.goto(f"{server.base}/search?q=cursor&in=docs&f.nothing=x")

@@ -23,7 +23,7 @@ from bedstone.toolsets.salesforce_knowledge.toolset import SalesforceKnowledgeTo
 from bedstone.web.pages import Pages
 
 SOURCES = {"docs": "Documentation", "knowledge": "Documents", "salesforce_knowledge": "Articles"}
-MODES: dict[Mode, str] = {"words": "Words alone", "vectors": "Meaning alone", "hybrid": "Both"}
+MODES: dict[Mode, str] = {"words": "Words alone", "vectors": "Meaning alone", "hybrid": "Words and meaning"}
 MOST_HITS, LONGEST, LEAST = 10, 500, 0.02
 
 
@@ -117,7 +117,8 @@ async def _search(toolsets: Mapping[str, Toolset], asked: Asked) -> list[Group]:
     async with anyio.create_task_group() as tasks:
         for label, toolset in toolsets.items():
             tasks.start_soon(ask, label, toolset)
-    return [found[label] for label in SOURCES if label in found]
+    groups = [found[label] for label in SOURCES if label in found]
+    return sorted(groups, key=lambda group: not group.hits)  # what has nothing stands last
 
 
 async def _of(toolset: Toolset, asked: Asked) -> Group:
