@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -300,3 +301,58 @@ def test_nobody_is_kept_out(server: Listening, browser: Browser, scheme: str) ->
         found = Axe().run(page, options=AXE_RULES).response["violations"]
         assert [(item["id"], [node["html"] for node in item["nodes"]]) for item in found] == [], path
     context.close()
+
+
+def test_odd_input_is_answered_in_words(server: Listening) -> None:
+    _, body = server.request("GET", "/")
+    found = re.search(rb'name="csrf" content="(\w+)"', body)
+    assert found
+    csrf = found[1].decode()
+    form = {"x-csrf": csrf, "content-type": "application/x-www-form-urlencoded"}
+    for path in (
+        "/docs/docs?start=%C2%B2",
+        f"/docs/docs?start={'9' * 5000}",
+        "/documents?page=99999",
+        "/documents?page=-1",
+    ):
+        assert server.request("GET", path)[0] == 200, path
+    assert server.request("POST", "/tools/nope", b"", form)[0] == 404
+    assert server.request("POST", "/tasks/x/cancel", b"", form)[0] == 404
+    assert server.request("POST", "/login", b"x" * 2_000_000, form)[0] == 413
+    name = "%E6%BC%A2" * 100 + ".txt"
+    status, body = server.request("POST", "/documents", b"Tulips.", {"x-csrf": csrf, "x-filename": name})
+    assert status == 202, body
+    document = _added(server)
+    for bad in (rb"metadata={%22a%22:%22\ud800%22}", b"metadata=" + b"[" * 5_000, b"metadata=5"):
+        assert server.request("POST", f"/documents/{document}/metadata", bad, form)[0] == 400
+    assert server.request("GET", f"/documents/{document}")[0] == 200
+
+
+def _added(server: Listening) -> str:
+    """The id of a document that was read."""
+    for _ in range(100):
+        _, body = server.request("GET", "/documents")
+        if found := re.search(rb'href="/documents/([0-9a-f-]{36})"', body):
+            return found[1].decode()
+        time.sleep(0.1)
+    raise AssertionError("nothing was added")
+
+
+def test_pages_about_mcp_are_pages_and_deep_links_survive_the_login(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(TOKEN)
+    (tmp_path / "guide" / "mcp").mkdir(parents=True)
+    (tmp_path / "guide" / "mcp" / "intro.md").write_text("# Intro\n\nWords.\n")
+    uploads = tmp_path / "data" / "uploads" / "left"
+    uploads.mkdir(parents=True)
+    options = ("--data-dir", tmp_path / "data", "--token-file", tmp_path / "token", "--docs-dir", tmp_path / "guide")
+    with listening(*options, log=tmp_path / "log") as server:
+        assert not uploads.exists()  # what a killed server left behind
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(f"{server.base}/search?q=words&in=docs")
+        page.get_by_label("Token").fill(TOKEN)
+        page.get_by_role("button", name="Log in").click()
+        expect(page).to_have_url(f"{server.base}/search?q=words&in=docs")
+        page.goto(f"{server.base}/docs/guide/mcp/intro.md")
+        expect(page.get_by_role("heading", level=1)).to_have_text("mcp/intro.md")
+        context.close()

@@ -25,7 +25,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 OPEN_PATHS = re.compile(
     r"/healthz|/readyz|/\.well-known/oauth-protected-resource(/.*)?|/login|/static/(style\.css|icon\.svg)"
 )
-MCP_PATHS = re.compile(r"(^|/)(mcp|sse|messages)(/|$)")  # what agents use: only the token itself opens it
+MCP_PATHS = re.compile(r"(/[\w-]+)?/(mcp|sse|messages)(/.*)?")  # what agents use: only the token itself opens it
 COOKIE, UNAUTHORIZED = "bedstone_page", 401
 ANY_HOST = "*"
 AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
@@ -70,7 +70,8 @@ class Guard:
             return
         logger.warning("Refused %r: %s", scope["path"], refusal.message, extra={"action": "request_refused"})
         if refusal.status == UNAUTHORIZED and _is_page(scope):
-            following = quote(scope["path"])
+            asked = scope.get("query_string", b"").decode("latin-1")
+            following = quote(f"{scope['path']}?{asked}" if asked else scope["path"], safe="/")
             await RedirectResponse(f"/login?next={following}", 303)(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008, "reason": refusal.message})  # becomes HTTP 403
@@ -85,7 +86,7 @@ class Guard:
         if origin is not None and not self._is_our_origin(origin, host):
             return Refusal(403, f"Origin not allowed: {origin!r}. Add its host to the setting mcp.allowed_hosts.")
         if self._access.token and not OPEN_PATHS.fullmatch(scope["path"]):
-            if not MCP_PATHS.search(scope["path"]) and _has_cookie(headers, self._access.token):
+            if not MCP_PATHS.fullmatch(scope["path"]) and _has_cookie(headers, self._access.token):
                 return None
             return self._check_token(headers.get("authorization", ""), self._access.token)
         return None
@@ -123,7 +124,7 @@ def _is_page(scope: Scope) -> bool:
     """Whether a browser asks for a page, for a person to see."""
     wants = Headers(scope=scope).get("accept", "")
     is_read = scope["type"] == "http" and scope["method"] == "GET"
-    return is_read and "text/html" in wants and not MCP_PATHS.search(scope["path"])
+    return is_read and "text/html" in wants and not MCP_PATHS.fullmatch(scope["path"])
 
 
 def is_loopback(host: str) -> bool:

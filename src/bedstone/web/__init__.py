@@ -7,7 +7,7 @@ from starlette.staticfiles import StaticFiles
 
 from bedstone.toolkit import Toolset
 from bedstone.web.docs import docs_routes
-from bedstone.web.documents import document_routes
+from bedstone.web.documents import document_routes, sweep_uploads
 from bedstone.web.home import home_routes, missing_routes
 from bedstone.web.login import login_routes
 from bedstone.web.pages import HERE, PageOptions, Pages
@@ -22,6 +22,7 @@ __all__ = ["PageOptions", "page_routes"]
 def page_routes(toolsets: Mapping[str, Toolset], options: PageOptions) -> list[BaseRoute]:
     """Every page, and what they load."""
     pages = Pages(toolsets, options)
+    sweep_uploads(options.data_folder)
     return [
         *home_routes(pages),
         *search_routes(pages),

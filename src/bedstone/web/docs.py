@@ -5,9 +5,9 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from bedstone.toolsets.docs.toolset import DocsToolset
-from bedstone.web.pages import Pages, tokens
+from bedstone.web.pages import Pages, tokens, whole
 
-PAGE = 200
+PAGE, PART = 200, 40
 
 
 def docs_routes(pages: Pages) -> list[BaseRoute]:
@@ -22,7 +22,7 @@ def docs_routes(pages: Pages) -> list[BaseRoute]:
 
     async def corpus(request: Request) -> Response:
         name = request.path_params["corpus"]
-        start = int(text) if (text := request.query_params.get("start", "0")).isdigit() else 0
+        start = whole(request.query_params.get("start", "0"), 0)
         files = await toolset.ask(lambda library: library.files(name))
         if files is None:
             return _missing(request, f"There is no corpus called {name!r}.")
@@ -42,7 +42,17 @@ def docs_routes(pages: Pages) -> list[BaseRoute]:
         chunks = await toolset.ask(lambda library: library.headings(name, path))
         if not chunks:
             return _missing(request, f"There is no file {path!r} in {name}.")
-        return pages.render(request, "file.html", page="docs", corpus=name, file=path, chunks=chunks)
+        start = whole(request.query_params.get("start", "0"), 0)
+        return pages.render(
+            request,
+            "file.html",
+            page="docs",
+            corpus=name,
+            file=path,
+            chunks=chunks[start : start + PART],
+            following=start + PART if start + PART < len(chunks) else None,
+            before=max(0, start - PART) if start else None,
+        )
 
     async def chunk(request: Request) -> Response:
         """What get_doc answers."""

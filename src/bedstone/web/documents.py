@@ -11,13 +11,13 @@ from urllib.parse import unquote
 import anyio
 from anyio import to_thread
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from bedstone.errors import BedstoneError, InvalidInput
 from bedstone.toolsets.knowledge.toolset import KnowledgeToolset
-from bedstone.web.pages import HEADERS, Pages
+from bedstone.web.pages import HEADERS, Pages, form_of, shown_json, whole
 
 PAGE, PART = 50, 40
 FACTS = ("format", "pages", "method", "ocr_confidence", "contexts", "source", "warnings")
@@ -51,7 +51,7 @@ class _Documents:
         ]
 
     async def listed(self, request: Request) -> Response:
-        number = _whole(request.query_params.get("page", "1"))
+        number = whole(request.query_params.get("page", "1"))
         context = request.query_params.get("context", "")
         contexts = sorted(await self._toolset.ask(lambda base: base.contexts.names()))
         sort = request.query_params.get("sort", "date_added")
@@ -85,7 +85,7 @@ class _Documents:
         """Files into a folder of ours, checked for their size as they arrive, then by the way agents add them."""
         self._pages.check_change(request, None)
         name = PurePath(request.headers.get("x-filename", "").replace("\\", "/")).name or "file"
-        name = _decoded(name)[:NAME_LENGTH]
+        name = _short(_decoded(name))
         status = await self._call("knowledge-status", {})
         most = int(status.get("configuration", {}).get("max_file_size_mb", 100)) * 1024 * 1024
         folder = self._pages.options.data_folder / UPLOADS / secrets.token_hex(8)
@@ -101,12 +101,15 @@ class _Documents:
 
     async def _received(self, request: Request, file: Path, most: int) -> None:
         size = 0
-        async with await anyio.open_file(file, "xb") as target:
-            async for part in request.stream():
-                size += len(part)
-                if size > most:
-                    raise HTTPException(413, f"The file has more than {most // 1024 // 1024} MB.")
-                await target.write(part)
+        try:
+            async with await anyio.open_file(file, "xb") as target:
+                async for part in request.stream():
+                    size += len(part)
+                    if size > most:
+                        raise HTTPException(413, f"The file has more than {most // 1024 // 1024} MB.")
+                    await target.write(part)
+        except ClientDisconnect:
+            raise HTTPException(400, "The upload was broken off.") from None
 
     async def shown(self, request: Request) -> Response:
         """A document's text, passage by passage as it is searched."""
@@ -116,18 +119,18 @@ class _Documents:
             chunks = await self._toolset.ask(lambda base: base.chunks(document_id))
         except BedstoneError as error:
             return self._pages.problem(request, error, page="documents")
-        number = _whole(request.query_params.get("part", "1"))
+        number = whole(request.query_params.get("part", "1"))
         places = {stored.chunk.id: place for place, stored in enumerate(chunks)}
         if chosen in places and "part" not in request.query_params:
             number = places[chosen] // PART + 1
-        facts = {key: document.metadata[key] for key in FACTS if document.metadata.get(key)}
+        facts = {key: text for key in FACTS if (text := _fact(document.metadata.get(key, "")))}
         return self._pages.render(
             request,
             "document.html",
             page="documents",
             document=document,
             facts=facts,
-            user=json.dumps(json.loads(document.metadata.get("user", "{}")), ensure_ascii=False, indent=2),
+            user=shown_json(json.loads(document.metadata.get("user", "{}"))),
             chunks=[stored.chunk for stored in chunks[(number - 1) * PART : number * PART]],
             total=len(chunks),
             chosen=chosen,
@@ -137,23 +140,24 @@ class _Documents:
 
     async def described(self, request: Request) -> Response:
         """What somebody says about a document."""
-        form = await request.form()
-        self._pages.check_change(request, str(form.get("csrf", "")))
+        form = await form_of(request)
+        self._pages.check_change(request, form.get("csrf"))
         document_id = request.path_params["id"]
         try:
-            given = json.loads(str(form.get("metadata", "{}")))
+            given = json.loads(form.get("metadata", "{}"))
             if not isinstance(given, dict):
                 raise InvalidInput("Metadata is a JSON object.")
+            json.dumps(given, ensure_ascii=False).encode()
             await self._toolset.ask(lambda base: base.describe(document_id, given))
-        except ValueError:
+        except (ValueError, RecursionError):
             return self._pages.problem(request, InvalidInput("That is not JSON."), page="documents")
         except BedstoneError as error:
             return self._pages.problem(request, error, page="documents")
         return RedirectResponse(f"/documents/{document_id}", 303)
 
     async def removed(self, request: Request) -> Response:
-        form = await request.form()
-        self._pages.check_change(request, str(form.get("csrf", "")))
+        form = await form_of(request)
+        self._pages.check_change(request, form.get("csrf"))
         document = request.path_params["id"]
         reply = await self._toolset.call("knowledge-remove", {"document_id": document, "confirm": True})
         if reply.is_error:
@@ -163,7 +167,10 @@ class _Documents:
 
     async def cancelled(self, request: Request) -> Response:
         self._pages.check_change(request, None)
-        was_running = await self._toolset.cancel_task(request.path_params["id"])
+        try:
+            was_running = await self._toolset.cancel_task(request.path_params["id"])
+        except BedstoneError as error:
+            raise HTTPException(404, error.message) from None
         return JSONResponse({"cancelled": was_running}, headers=dict(HEADERS))
 
     async def events(self, request: Request) -> Response:
@@ -196,15 +203,30 @@ class _Documents:
         return reply.payload if isinstance(reply.payload, dict) else {}
 
 
+def _fact(value: str) -> str:
+    """A fact for people: lists without their signs, nothing for an empty one."""
+    if value.startswith("["):
+        return ", ".join(str(item) for item in json.loads(value))
+    return "" if f"/{UPLOADS}/" in value else value  # where an upload came through is gone
+
+
 def _decoded(name: str) -> str:
     """A name as it was before it travelled in a header."""
     plain = PurePath(unquote(name).replace("\\", "/")).name
     return plain if plain not in ("", ".", "..") and "\0" not in plain else "file"
 
 
-def _whole(text: str) -> int:
-    """The number of a page: 1 for whatever is none."""
-    return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else 1  # noqa: PLR2004
+def _short(name: str) -> str:
+    """A name a file system takes: its beginning, and always what kind of file it is."""
+    path = PurePath(name)
+    suffix = path.suffix[:20]
+    stem = path.name.removesuffix(path.suffix).encode()[: NAME_LENGTH - len(suffix.encode())].decode(errors="ignore")
+    return f"{stem or 'file'}{suffix}"
+
+
+def sweep_uploads(folder: Path) -> None:
+    """Remove what a killed server left behind."""
+    _removed(folder / UPLOADS)
 
 
 def _removed(folder: Path) -> None:

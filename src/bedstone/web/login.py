@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from bedstone.web.pages import Pages
+from bedstone.web.pages import Pages, form_of
 
 KEPT_SECONDS = 30 * 24 * 3600
 
@@ -18,7 +18,7 @@ def login_routes(pages: Pages) -> list[BaseRoute]:
         return pages.render(request, "login.html", page="login", failed=False, following=_following(request))
 
     async def check(request: Request) -> Response:
-        form = await request.form()
+        form = await form_of(request)
         given, token = str(form.get("token", "")).strip(), pages.options.token or ""
         if not token or not hmac.compare_digest(given.encode(), token.encode()):
             return pages.render(
@@ -37,7 +37,7 @@ def login_routes(pages: Pages) -> list[BaseRoute]:
         return answer
 
     async def leave(request: Request) -> Response:
-        form = await request.form()
+        form = await form_of(request)
         pages.check_csrf(request, str(form.get("csrf", "")))
         answer = RedirectResponse("/login", 303)
         answer.delete_cookie(pages.options.cookie[0], httponly=True, samesite="strict")

@@ -11,6 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
 from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -39,7 +40,7 @@ NAVIGATION = (
     ("tools", "/tools", "Tools", None),
     ("quality", "/quality", "Quality", None),
 )
-CHARACTERS_A_TOKEN = 4
+CHARACTERS_A_TOKEN, LARGEST_FORM = 4, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Pages:
         self._templates = Environment(
             loader=FileSystemLoader(HERE / "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True
         )
-        self._templates.filters["pretty"] = lambda value: json.dumps(value, ensure_ascii=False, indent=2)
+        self._templates.filters["pretty"] = shown_json
         self._templates.globals["version"] = __version__
 
     @property
@@ -110,6 +111,30 @@ class Pages:
         token = given or request.headers.get("x-csrf", "")
         if not hmac.compare_digest(token.encode(), self.csrf.encode()):
             raise HTTPException(403, "This form is of an earlier start of the server: load the page again.")
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """The fields of a small form; whatever is larger, or holds files, is refused before it is read."""
+    size = request.headers.get("content-length", "0")
+    if not size.isdigit() or int(size) > LARGEST_FORM or "chunked" in request.headers.get("transfer-encoding", ""):
+        raise HTTPException(413, "The form is too large.")
+    try:
+        form = await request.form(max_files=0, max_fields=100, max_part_size=LARGEST_FORM)
+        fields = {key: value for key, value in form.items() if isinstance(value, str)}
+        "".join(fields.values()).encode()
+    except (UnicodeError, MultiPartException, LookupError):
+        raise HTTPException(400, "The form cannot be read.") from None
+    return fields
+
+
+def whole(text: str, least: int = 1) -> int:
+    """A number in an address; the least one for whatever is none."""
+    return max(least, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else least  # noqa: PLR2004
+
+
+def shown_json(value: Any) -> str:
+    """JSON for people to read; signs that cannot be written are escaped."""
+    return json.dumps(value, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace").decode()
 
 
 def tokens(text: str) -> int:

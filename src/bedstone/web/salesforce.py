@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from bedstone.toolkit import Reply
 from bedstone.toolsets.salesforce_graph.toolset import SalesforceGraphToolset
-from bedstone.web.pages import HEADERS, Pages
+from bedstone.web.pages import HEADERS, Pages, form_of, whole
 
 PAGE, MOST_CSV, MOST_PATHS = 100, 2_000, 6
 
@@ -61,7 +61,7 @@ class _Salesforce:
 
     async def objects(self, request: Request) -> Response:
         search, category = (request.query_params.get(name, "").strip() for name in ("search", "category"))
-        start = int(text) if (text := request.query_params.get("start", "0")).isdigit() else 0
+        start = whole(request.query_params.get("start", "0"), 0)
         asked = {"search": search, "category": category or None}
         reply = await self._toolset.call("list-objects", {key: value for key, value in asked.items() if value})
         if reply.is_error:
@@ -132,32 +132,32 @@ class _Salesforce:
 
     async def check(self, request: Request) -> Response:
         """What the validator says, while somebody types."""
-        form = await request.form()
+        form = await form_of(request)
         self._pages.check_csrf(request, None)
         reply = await self._toolset.call("validate-soql", {"query": str(form.get("query", ""))})
         answer = reply.payload if isinstance(reply.payload, dict) else {}
         return self._pages.part("soql_check.html", answer=answer, problem=_message(reply) if reply.is_error else None)
 
     async def run(self, request: Request) -> Response:
-        form = await request.form()
+        form = await form_of(request)
         self._pages.check_csrf(request, None)
         cursor = str(form.get("cursor", ""))
         asked = {"query": str(form.get("query", "")), "maxRows": PAGE, **({"cursor": cursor} if cursor else {})}
         reply = await self._toolset.call("execute-soql", asked)
         if reply.is_error or not isinstance(reply.payload, dict):
             return self._pages.part("soql_rows.html", problem=_message(reply), answer=None)
-        rows = [_flat(row) for row in reply.payload["records"]]
+        rows = _table(reply.payload["records"])
         names = list(dict.fromkeys(name for row in rows for name in row))
         return self._pages.part("soql_rows.html", problem=None, answer=reply.payload, rows=rows, names=names)
 
     async def rows(self, request: Request) -> Response:
         """The same as CSV, up to a bearable number of rows."""
-        form = await request.form()
+        form = await form_of(request)
         self._pages.check_csrf(request, str(form.get("csrf", "")))
         reply = await self._toolset.call("execute-soql", {"query": str(form.get("query", "")), "maxRows": MOST_CSV})
         if reply.is_error or not isinstance(reply.payload, dict):
             return self._refused(request, reply)
-        rows = [_flat(row) for row in reply.payload["records"]]
+        rows = _table(reply.payload["records"])
         text = io.StringIO()
         writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), restval="")
         writer.writeheader()
@@ -175,14 +175,31 @@ def _message(reply: Reply) -> str:
     return str(error.get("message")) if isinstance(error, dict) else reply.text
 
 
-def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def _table(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Records as rows of one table."""
+    parents: set[str] = set()
+    for record in records:
+        _note_parents(record, "", parents)
+    return [_flat(record, parents) for record in records]
+
+
+def _note_parents(record: dict[str, Any], prefix: str, parents: set[str]) -> None:
+    for name, value in record.items():
+        if isinstance(value, dict) and "records" not in value:
+            parents.add(f"{prefix}{name}.")
+            _note_parents(value, f"{prefix}{name}.", parents)
+
+
+def _flat(record: dict[str, Any], parents: set[str], prefix: str = "") -> dict[str, Any]:
     """Parents as names with dots, children as their number."""
     flat: dict[str, Any] = {}
     for name, value in record.items():
+        if value is None and f"{prefix}{name}." in parents:  # a parent that is not there
+            continue
         if isinstance(value, dict) and "records" in value:
             flat[prefix + name] = f"{value.get('totalSize', len(value['records']))} rows"
         elif isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{name}.")
+            flat |= _flat(value, parents, f"{prefix}{name}.")
         else:
             flat[prefix + name] = "" if value is None else value
     return flat

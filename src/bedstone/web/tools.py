@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from bedstone.errors import BedstoneError, UnknownTool
 from bedstone.toolkit import Tool, Toolset
-from bedstone.web.pages import Pages, tokens
+from bedstone.web.pages import Pages, form_of, shown_json, tokens
 
 LONG_TEXTS = frozenset({"query", "question", "whereClause", "content"})
 
@@ -40,11 +40,14 @@ def tool_routes(pages: Pages) -> list[BaseRoute]:
 
     async def called(request: Request) -> Response:
         """Call the tool with what the form says; what would change something needs a form of ours."""
-        form = await request.form()
+        form = await form_of(request)
         name = request.path_params["name"]
-        toolset, tool = find(name)
-        pages.check_csrf(request, str(form.get("csrf", "")))
-        arguments, problem = _arguments(tool, {key: str(value) for key, value in form.items()})
+        pages.check_csrf(request, form.get("csrf"))
+        try:
+            toolset, tool = find(name)
+        except BedstoneError as error:
+            return pages.problem(request, error, page="tools")
+        arguments, problem = _arguments(tool, form)
         if problem is not None:
             return pages.part("tool_answer.html", problem=problem, arguments=arguments)
         started = time.perf_counter()
@@ -55,9 +58,7 @@ def tool_routes(pages: Pages) -> list[BaseRoute]:
             "tool_answer.html",
             problem=None,
             arguments={"name": name, "arguments": arguments},
-            answer=json.dumps(reply.payload, ensure_ascii=False, indent=2)
-            if not isinstance(reply.payload, str | tuple)
-            else text,
+            answer=shown_json(reply.payload) if not isinstance(reply.payload, str | tuple) else text,
             is_error=reply.is_error,
             tokens=tokens(text),
             milliseconds=round(taken, 1),
@@ -107,6 +108,8 @@ def _fields(tool: Tool, given: Mapping[str, str]) -> list[dict[str, Any]]:
 def _arguments(tool: Tool, form: Mapping[str, str]) -> tuple[dict[str, Any], str | None]:
     """Arguments from what was typed, by the types of the schema; or what cannot be read."""
     arguments: dict[str, Any] = {}
+    if any("\\ud" in value.lower() for value in form.values()):  # half of a sign, which nobody can write
+        return arguments, "A text holds half of a sign (\\ud...)."
     for name, facts in tool.input_schema["properties"].items():
         text = form.get(name, "").strip()
         if not text:
@@ -124,6 +127,6 @@ def _arguments(tool: Tool, form: Mapping[str, str]) -> tuple[dict[str, Any], str
                     arguments[name] = json.loads(text)
                 case _:
                     arguments[name] = text
-        except ValueError:
+        except (ValueError, RecursionError):
             return arguments, f"{name} is not {'JSON' if kind in ('object', 'array') else 'a number'}: {text[:80]}"
     return arguments, None

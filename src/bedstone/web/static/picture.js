@@ -23,10 +23,27 @@ for (const frame of document.querySelectorAll("[data-picture]")) {
     event.preventDefault();
     zoom(event.deltaY > 0 ? 1.15 : 1 / 1.15, ...place(event));
   }, { passive: false });
-  svg.addEventListener("pointerdown", (event) => { from = place(event); });
+  let moved = false;
+  svg.addEventListener("pointerdown", (event) => { from = place(event); moved = false; });
+  svg.addEventListener("dragstart", (event) => event.preventDefault());
+  svg.addEventListener("click", (event) => { if (moved) event.preventDefault(); }, true);
+  svg.addEventListener("keydown", (event) => {
+    const work = { "+": () => zoom(1 / 1.3), "-": () => zoom(1.3), 0: () => Object.assign(whole, home) }[event.key];
+    work?.();
+  });
+  svg.addEventListener("focusin", (event) => {  // what is chosen by the keyboard comes into view
+    const box = event.target.getBBox?.();
+    if (!box) return;
+    const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+    if (x < whole.x || y < whole.y || x > whole.x + whole.width || y > whole.y + whole.height) {
+      whole.x = x - whole.width / 2;
+      whole.y = y - whole.height / 2;
+    }
+  });
   svg.addEventListener("pointermove", (event) => {
     if (!from || event.buttons !== 1) return;
     const [x, y] = place(event);
+    moved ||= Math.hypot(from[0] - x, from[1] - y) > whole.width / 200;
     whole.x += from[0] - x;
     whole.y += from[1] - y;
   });

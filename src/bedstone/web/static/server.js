@@ -11,6 +11,7 @@ export async function post(address, body) {
 
 async function read(answer) {
   const text = await answer.text();
+  if (answer.status === 401) throw new Error("You are logged out: load the page again to log in.");
   if (!answer.ok) throw new Error(text || `The server answered ${answer.status}.`);
   return text;
 }

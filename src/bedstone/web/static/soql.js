@@ -18,16 +18,28 @@ const body = (more = {}) => {
 
 async function validate() {
   const mine = ++latest;
-  const told = await post("/salesforce/soql/check", body()).catch((problem) => problem.message);
-  if (mine === latest) check.innerHTML = told;
+  try {
+    const told = await post("/salesforce/soql/check", body());
+    if (mine === latest) check.innerHTML = told;
+  } catch (problem) {
+    check.textContent = problem.message;
+  }
 }
 
-async function run(more) {
+let asked = "";  // the query that was run: its further rows are its own, whatever stands in the box by then
+
+async function run(cursor) {
   rows.setAttribute("aria-busy", "true");
-  const told = await post("/salesforce/soql/run", body(more)).catch((problem) => problem.message);
-  rows.removeAttribute("aria-busy");
-  if (more) rows.insertAdjacentHTML("beforeend", told);
-  else rows.innerHTML = told;
+  if (!cursor) asked = query.value;
+  try {
+    const told = await post("/salesforce/soql/run", body(cursor ? { query: asked, cursor } : {}));
+    if (cursor) rows.insertAdjacentHTML("beforeend", told);
+    else rows.innerHTML = told;
+  } catch (problem) {
+    rows.textContent = problem.message;
+  } finally {
+    rows.removeAttribute("aria-busy");
+  }
 }
 
 query.addEventListener("input", () => {
@@ -48,6 +60,6 @@ rows.addEventListener("click", (event) => {
   const cursor = event.target.dataset?.cursor;
   if (!cursor) return;
   event.target.remove();
-  run({ cursor });
+  run(cursor);
 });
 validate();
