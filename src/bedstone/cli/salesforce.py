@@ -479,8 +479,10 @@ def _print_rows(rows: list[dict[str, Any]], output: str) -> None:
     if output == "json":
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    flat = [_flat(row) for row in rows]
-    names = list(dict.fromkeys(name for row in flat for name in row))
+    from bedstone.salesforce.rows import column_names, table_rows
+
+    flat = table_rows(rows)
+    names = column_names(flat)
     if output == "csv":
         import csv
 
@@ -498,17 +500,3 @@ def _print_rows(rows: list[dict[str, Any]], output: str) -> None:
     console = Console()
     if names:
         console.print(table, width=None if console.is_terminal else max(400, console.width))
-
-
-def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in record.items():
-        if name == "attributes":
-            continue
-        if isinstance(value, dict) and "records" in value:
-            flat[prefix + name] = f"{value['totalSize']} rows"
-        elif isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = "" if value is None else value
-    return flat

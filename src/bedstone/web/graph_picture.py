@@ -1,11 +1,11 @@
 """An object and what it hangs together with, as a picture: laid out here, drawn by the browser."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import cos, pi, sin
+from typing import Any
 
 from bedstone.library.schema.service import OrgGraph
-from bedstone.salesforce.graph.paths import Path
 
 FIRST_RING, SECOND_RING, MOST = 230.0, 430.0, 24
 MARGIN = 90.0
@@ -64,18 +64,19 @@ def neighbourhood(org: OrgGraph, name: str, depth: int) -> Picture:
     return Picture(nodes, lines, _box(places.values()), sum(left_out.values()))
 
 
-def paths_picture(paths: Sequence[Path]) -> Picture:
-    """Ways between two objects, one below the other."""
+def paths_picture(paths: Sequence[Mapping[str, Any]]) -> Picture:
+    """Ways between two objects as explore-relationships tells them, one below the other."""
     nodes: list[Node] = []
     lines: list[Line] = []
     for row, path in enumerate(paths):
         y = row * ROW
-        names = [path.steps[0].source, *(step.target for step in path.steps)]
+        names = [path["segments"][0]["from"], *(segment["to"] for segment in path["segments"])]
         nodes += [
             Node(name, place * STEP, y, is_center=place in (0, len(names) - 1)) for place, name in enumerate(names)
         ]
         lines += [
-            Line(place * STEP, y, (place + 1) * STEP, y, step.edge.field.name) for place, step in enumerate(path.steps)
+            Line(place * STEP, y, (place + 1) * STEP, y, segment["field"])
+            for place, segment in enumerate(path["segments"])
         ]
     return Picture(nodes, lines, _box([(node.x, node.y) for node in nodes]))
 

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from bedstone.salesforce.rows import column_names, table_rows
 from bedstone.toolkit import Reply
 from bedstone.toolsets.salesforce_graph.toolset import SalesforceGraphToolset
 from bedstone.web.pages import HEADERS, Pages, form_of, whole
@@ -110,11 +111,8 @@ class _Salesforce:
                 problem = _message(reply)
             else:
                 found = reply.payload
-                org = await self._toolset.graph()
                 assert isinstance(found, dict)
-                names = (found["sourceObject"], found["targetObject"])
-                best = await to_thread.run_sync(lambda: org.paths.find(*names, limit=MOST_PATHS))
-                picture = paths_picture(best.paths) if best.paths else None
+                picture = paths_picture(found["paths"]) if found["paths"] else None
         return self._pages.render(
             request,
             "paths.html",
@@ -146,8 +144,8 @@ class _Salesforce:
         reply = await self._toolset.call("execute-soql", asked)
         if reply.is_error or not isinstance(reply.payload, dict):
             return self._pages.part("soql_rows.html", problem=_message(reply), answer=None)
-        rows = _table(reply.payload["records"])
-        names = list(dict.fromkeys(name for row in rows for name in row))
+        rows = table_rows(reply.payload["records"])
+        names = column_names(rows)
         return self._pages.part("soql_rows.html", problem=None, answer=reply.payload, rows=rows, names=names)
 
     async def rows(self, request: Request) -> Response:
@@ -157,9 +155,9 @@ class _Salesforce:
         reply = await self._toolset.call("execute-soql", {"query": str(form.get("query", "")), "maxRows": MOST_CSV})
         if reply.is_error or not isinstance(reply.payload, dict):
             return self._refused(request, reply)
-        rows = _table(reply.payload["records"])
+        rows = table_rows(reply.payload["records"])
         text = io.StringIO()
-        writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), restval="")
+        writer = csv.DictWriter(text, column_names(rows), restval="")
         writer.writeheader()
         writer.writerows({key: _safe(value) for key, value in row.items()} for row in rows)
         headers = {**HEADERS, "Content-Disposition": 'attachment; filename="rows.csv"'}
@@ -173,36 +171,6 @@ class _Salesforce:
 def _message(reply: Reply) -> str:
     error = reply.payload.get("error") if isinstance(reply.payload, dict) else None
     return str(error.get("message")) if isinstance(error, dict) else reply.text
-
-
-def _table(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Records as rows of one table."""
-    parents: set[str] = set()
-    for record in records:
-        _note_parents(record, "", parents)
-    return [_flat(record, parents) for record in records]
-
-
-def _note_parents(record: dict[str, Any], prefix: str, parents: set[str]) -> None:
-    for name, value in record.items():
-        if isinstance(value, dict) and "records" not in value:
-            parents.add(f"{prefix}{name}.")
-            _note_parents(value, f"{prefix}{name}.", parents)
-
-
-def _flat(record: dict[str, Any], parents: set[str], prefix: str = "") -> dict[str, Any]:
-    """Parents as names with dots, children as their number."""
-    flat: dict[str, Any] = {}
-    for name, value in record.items():
-        if value is None and f"{prefix}{name}." in parents:  # a parent that is not there
-            continue
-        if isinstance(value, dict) and "records" in value:
-            flat[prefix + name] = f"{value.get('totalSize', len(value['records']))} rows"
-        elif isinstance(value, dict):
-            flat |= _flat(value, parents, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = "" if value is None else value
-    return flat
 
 
 def _safe(value: Any) -> Any:

@@ -108,8 +108,6 @@ def _fields(tool: Tool, given: Mapping[str, str]) -> list[dict[str, Any]]:
 def _arguments(tool: Tool, form: Mapping[str, str]) -> tuple[dict[str, Any], str | None]:
     """Arguments from what was typed, by the types of the schema; or what cannot be read."""
     arguments: dict[str, Any] = {}
-    if any("\\ud" in value.lower() for value in form.values()):  # half of a sign, which nobody can write
-        return arguments, "A text holds half of a sign (\\ud...)."
     for name, facts in tool.input_schema["properties"].items():
         text = form.get(name, "").strip()
         if not text:
@@ -125,6 +123,7 @@ def _arguments(tool: Tool, form: Mapping[str, str]) -> tuple[dict[str, Any], str
                     arguments[name] = text.lower() in ("true", "yes", "on", "1")
                 case "object" | "array":
                     arguments[name] = json.loads(text)
+                    json.dumps(arguments[name], ensure_ascii=False).encode()  # half of a sign cannot be written
                 case _:
                     arguments[name] = text
         except (ValueError, RecursionError):

@@ -215,11 +215,6 @@ class LiveArticles:
         names = [item["name"] for item in await self.client.describe_global() if item.get("queryable", True)]
         return [await self.type_of(name) for name in names if name.endswith("__kav")]
 
-    @property
-    def body_fields(self) -> Sequence[str]:
-        """The operator's choice of bodies."""
-        return self._body_fields
-
     async def _query(self, soql: str) -> list[dict[str, Any]]:
         try:
             return [row async for row in self.client.rows(soql)]

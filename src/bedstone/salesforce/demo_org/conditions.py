@@ -287,7 +287,7 @@ class Conditions:
         if not value.value:
             return None
         found = long_id(value.value)
-        if found is None or "XXXXXX" in value.value.upper():
+        if found is None:
             raise Refused("INVALID_QUERY_FILTER_OPERATOR", f"invalid ID field: {value.value}", position=value.span[0])
         return found
 

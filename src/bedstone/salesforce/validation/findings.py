@@ -40,7 +40,6 @@ class Findings:
 
     text: str
     messages: list[Finding] = field(default_factory=list)
-    left_out: int = 0
     edits: dict[Span, str] = field(default_factory=dict)
     is_mendable: bool = True  # every error so far has an edit
 
@@ -82,7 +81,6 @@ class Findings:
         self, kind: Kind, code: str, message: str, clause: str, span: Span, corrected: str | None = None
     ) -> None:
         if len(self.messages) >= MOST_MESSAGES:
-            self.left_out += 1
             self.is_mendable = False
             return
         line, column = place(self.text, span[0])

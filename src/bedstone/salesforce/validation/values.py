@@ -24,6 +24,7 @@ from bedstone.salesforce.validation.scope import Resolved
 
 LONGEST_TEXT, MOST_UNITS = 4_000, 99_999
 FIRST_YEAR, LAST_YEAR = 1700, 4000
+PLACEHOLDER = "XXXXXX"  # what models write for an id they do not know: an org takes it, and finds nothing
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)")
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)", re.IGNORECASE)
@@ -124,7 +125,7 @@ class Values:
         if not value.value:
             return
         found = long_id(value.value)
-        if found is None or "XXXXXX" in value.value.upper():
+        if found is None or PLACEHOLDER in value.value.upper():
             self._findings.error("ID_INVALID", f'"{value.value}" is not a valid Salesforce id.', clause, value.span)
             return
         points_to = self._graph.by_prefix.get(found[:3])

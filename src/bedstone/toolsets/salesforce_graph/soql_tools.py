@@ -134,10 +134,13 @@ class SoqlTools(GraphTools):
         report = _validated(query, org)
         if not report.valid:
             raise _refusal(report, "question")
-        assumed = [f"{entry.path} {entry.operator} {entry.value} ({entry.source})" for entry in frame.filters]
+        read = [f"{entry.path} {entry.operator} {entry.value} ({entry.source})" for entry in frame.filters]
         ignored = [f"not understood and left out: {word}" for word in frame.ungrounded]
         return Translated(
-            soql=query, explanation=frame.explanation, confidence=frame.confidence, assumptions=[*assumed, *ignored]
+            soql=query,
+            explanation=frame.explanation,
+            confidence=frame.confidence,
+            assumptions=[*read, *frame.assumptions, *ignored],
         )
 
     @tool(
