@@ -66,61 +66,45 @@ class ArticleService:
     async def search(self, wanted: Wanted) -> Found:
         """The best articles."""
         checked_term(wanted)
-        found, warnings = await self._ask(lambda live: live.search(wanted), lambda: self.mirror.search(wanted))
+        found, _, warnings = await self._ask(lambda live: live.search(wanted), lambda: self.mirror.search(wanted))
         return replace(found, warnings=warnings)
 
     async def get(self, article_id: str) -> tuple[Article, str | None, Warnings]:
         """An article by its id; when it was mirrored, if it comes from there; warnings."""
-        return await self._read(lambda live: live.get(article_id), lambda: self.mirror.get(article_id))
+        return await self._ask(lambda live: live.get(article_id), lambda: self.mirror.get(article_id))
 
     async def by_url_name(self, url_name: str) -> Article:
         """An article by its name in addresses."""
-        article, _, _ = await self._read(
-            lambda live: live.by_url_name(url_name), lambda: self.mirror.by_url_name(url_name)
-        )
-        return article
+        answer = await self._ask(lambda live: live.by_url_name(url_name), lambda: self.mirror.by_url_name(url_name))
+        return answer[0]
 
     async def url_names(self, beginning: str, most: int) -> list[str]:
         """Names in addresses that begin so."""
-        names, _ = await self._ask(
-            lambda live: live.url_names(beginning, most), lambda: self.mirror.url_names(beginning)
-        )
-        return names[:most]
-
-    async def _read(
-        self, live: Callable[[LiveArticles], Awaitable[Article]], mirrored: Callable[[], Article]
-    ) -> tuple[Article, str | None, Warnings]:
-        came_from: list[str | None] = [None]
-
-        def from_mirror() -> Article:
-            came_from[0] = self.mirror.mirrored_at
-            return mirrored()
-
-        article, warnings = await self._ask(live, from_mirror)
-        return article, came_from[0], warnings
+        answer = await self._ask(lambda live: live.url_names(beginning, most), lambda: self.mirror.url_names(beginning))
+        return answer[0][:most]
 
     async def _ask(
         self, live: Callable[[LiveArticles], Awaitable[Answer]], mirrored: Callable[[], Answer]
-    ) -> tuple[Answer, Warnings]:
-        if self._source == "mirror":
-            return await to_thread.run_sync(mirrored), ()
-        has_mirror = self._source != "live" and await to_thread.run_sync(lambda: self.mirror.mirrored_at) is not None
-        if has_mirror and time.monotonic() < self._down_until:
-            return await to_thread.run_sync(mirrored), ()
+    ) -> tuple[Answer, str | None, Warnings]:
+        """What the org says, or the mirror in its place: with the time it was in step, and with warnings."""
+        mirrored_at = None if self._source == "live" else await to_thread.run_sync(lambda: self.mirror.mirrored_at)
+        is_down = mirrored_at is not None and time.monotonic() < self._down_until
+        if self._source == "mirror" or is_down:
+            return await to_thread.run_sync(mirrored), mirrored_at, ()
         try:
             self._check_floor()
-            with anyio.fail_after(PATIENCE_SECONDS if has_mirror else None):
+            with anyio.fail_after(PATIENCE_SECONDS if mirrored_at is not None else None):
                 answer = await live(self.live)
             self._asked = time.monotonic()
             self._check_floor()
         except (OrgUnavailable, LimitExceeded, TimeoutError) as error:
-            if not has_mirror:
+            if mirrored_at is None:
                 raise
             if not isinstance(error, CallsRunningOut):
                 self._down_until = time.monotonic() + DOWN_SECONDS
             logger.warning("Answering from the mirror: %s", error, extra={"action": "mirrored"})
-            return await to_thread.run_sync(mirrored), ()
-        return answer, self._warnings()
+            return await to_thread.run_sync(mirrored), mirrored_at, ()
+        return answer, None, self._warnings()
 
     @property
     def _usage(self) -> Usage | None:

@@ -74,6 +74,14 @@ class KnownOrg:
     def store(self) -> SchemaStore:
         return SchemaStore(self.folder)
 
+    def spellings(self) -> set[str]:
+        """What it is called: its name, and Salesforce's id in both lengths."""
+        try:
+            org_id = self.store.facts().get(ORG_ID, "")
+        except sqlite3.Error:  # damaged: its name does
+            org_id = ""
+        return {self.name, org_id, org_id[:15]} - {""}
+
 
 @dataclass
 class GraphService:
@@ -85,9 +93,9 @@ class GraphService:
     embedder: "Callable[[], Embedder | None]"
     default: str | None = None
     record_names: bool = True
-    _loaded: dict[str, OrgGraph] = field(default_factory=dict)
-    _clients: dict[str, SalesforceClient] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _loaded: dict[str, OrgGraph] = field(default_factory=dict, init=False)
+    _clients: dict[str, SalesforceClient] = field(default_factory=dict, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def known(self) -> list[KnownOrg]:
         """Every org."""
@@ -104,17 +112,13 @@ class GraphService:
         logged_in = [org for org in known if org.org is not None]
         if wanted is None and len(logged_in or known) == 1:  # a schema that was imported besides is asked by its name
             return (logged_in or known)[0]
-        names = ", ".join(org.name for org in known) or "none; `bedstone salesforce login` makes one known"
-        if wanted is None:
-            raise UnknownGraphOrg(
-                f"Say which org with orgId. Known: {names}.", details={"known": [org.name for org in known]}
-            )
         for org in known:
-            if org.name == wanted or wanted[:15] == (_facts(org).get(ORG_ID) or "-")[:15]:
+            if wanted is not None and wanted in org.spellings():
                 return org
-        raise UnknownGraphOrg(
-            f"Unknown org {wanted!r}. Known: {names}.", details={"known": [org.name for org in known]}
-        )
+        names = [org.name for org in known]
+        listed = ", ".join(names) or "none; `bedstone salesforce login` makes one known"
+        asked = f"Unknown org {wanted!r}." if wanted is not None else "Say which org with orgId."
+        raise UnknownGraphOrg(f"{asked} Known: {listed}.", details={"known": names})
 
     async def graph(self, org_id: str | None = None) -> OrgGraph:
         """An org's graph; the last complete one while another is synced."""
@@ -181,10 +185,3 @@ class GraphService:
         for client in self._clients.values():
             await client.close()
         self._clients.clear()
-
-
-def _facts(org: KnownOrg) -> dict[str, str]:
-    try:
-        return org.store.facts()
-    except sqlite3.Error:
-        return {}

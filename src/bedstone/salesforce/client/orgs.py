@@ -35,7 +35,7 @@ NEEDS: dict[Method, tuple[str, ...]] = {
 class UnknownOrg(NotFound):
     """No org has that name."""
 
-    code = "unknown_org"
+    code = "AUTH_ERROR"
 
 
 @dataclass(frozen=True)

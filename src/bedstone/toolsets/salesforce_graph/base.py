@@ -1,5 +1,6 @@
 """What the groups of tools share: the graph of an org, objects by name, errors in the contract's words."""
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from bedstone.errors import InvalidInput, NotFound
@@ -17,11 +18,27 @@ class ObjectNotFound(NotFound):
 
 
 class GraphTools(Toolset):
-    """Base of the groups."""
+    """Base of the groups. `categories` are those the operator gave to objects."""
+
+    def __init__(
+        self, make_service: "Callable[[], GraphService]", categories: Mapping[str, str], *, read_only: bool = False
+    ) -> None:
+        super().__init__(read_only=read_only)
+        self._make_service = make_service
+        self._made: GraphService | None = None
+        self._categories = categories
 
     @property
     def _service(self) -> "GraphService":
-        raise NotImplementedError
+        """The schemas, opened when they are first asked for."""
+        if self._made is None:
+            self._made = self._make_service()
+        return self._made
+
+    async def _close(self) -> None:
+        if self._made is not None:
+            await self._made.close()
+            self._made = None
 
     async def graph(self, org_id: str | None = None) -> "OrgGraph":
         """An org's graph, for whoever shows more of it than a tool does."""

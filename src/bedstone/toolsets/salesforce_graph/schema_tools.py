@@ -192,11 +192,6 @@ class SchemaTools(GraphTools):
             alternatives=[CategoryAlternative(category=name, confidence=value) for name, value in rest.items()] or None,
         )
 
-    @property
-    def _categories(self) -> dict[str, str]:
-        """Categories the operator gave to objects."""
-        return {}
-
     # Additions
 
     @tool("check-graph-status", "Tells what the graph holds, from where and how old it is.", title="Graph status")

@@ -1,7 +1,5 @@
 """The salesforce_graph toolset: fifteen tools, and every object as a resource."""
 
-import asyncio
-import logging
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
@@ -10,16 +8,16 @@ from urllib.parse import quote, unquote
 
 from anyio import to_thread
 
-from bedstone.errors import BedstoneError, InvalidInput, UnknownResource
+from bedstone.errors import BedstoneError, UnknownResource
 from bedstone.toolkit import Reply, Resource, ResourceContents, ResourceTemplate, Tool
+from bedstone.toolkit.background import repeated
+from bedstone.toolkit.envelope import in_envelope
 from bedstone.toolsets.salesforce_graph.grounding_tools import GroundingTools
 from bedstone.toolsets.salesforce_graph.schema_tools import SchemaTools
 from bedstone.toolsets.salesforce_graph.soql_tools import SoqlTools
 
 if TYPE_CHECKING:  # the engine is imported when it is first asked, not when the server starts
     from bedstone.library.schema.service import GraphService
-
-logger = logging.getLogger(__name__)
 
 ADDRESS = "salesforce://object/"
 MOST_COMPLETIONS = 100
@@ -65,26 +63,19 @@ class SalesforceGraphToolset(SchemaTools, SoqlTools, GroundingTools):
         categories: Mapping[str, str] | None = None,
         read_only: bool = False,
     ) -> None:
-        super().__init__(read_only=read_only)
-        self._make_service = make_service
-        self._made: GraphService | None = None
+        super().__init__(make_service, categories or {}, read_only=read_only)
         self._sync_minutes = sync_minutes
         self._more_tools = frozenset(more_tools)
-        self._given_categories = dict(categories or {})
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[object]:
         """Keep the schema in step, if that is wanted; let go of connections at the end."""
-        syncing = asyncio.create_task(self._keep_in_step()) if self._sync_minutes and not self._read_only else None
+        minutes = 0 if self._read_only else self._sync_minutes
         try:
-            yield self
+            async with repeated(self._sync, minutes, "Syncing the schema"):
+                yield self
         finally:
-            if syncing is not None:
-                syncing.cancel()
-                await asyncio.wait([syncing])
-            if self._made is not None:
-                await self._made.close()
-                self._made = None
+            await self._close()
 
     @cached_property
     def tools(self) -> Mapping[str, Tool]:
@@ -96,12 +87,7 @@ class SalesforceGraphToolset(SchemaTools, SoqlTools, GroundingTools):
 
     def render_error(self, error: BedstoneError) -> Reply:
         """The envelope and codes of this contract."""
-        details: Any = error.details.get("details")
-        if isinstance(error, InvalidInput):
-            named = {key: value for key, value in error.details.items() if key != "parameter" and value is not None}
-            details = {"field": error.details.get("parameter"), **named}
-        code = error.code if error.code in CODES else _code(error)
-        return Reply({"error": {"code": code, "message": error.message, "details": details}}, is_error=True)
+        return in_envelope(error, CODES, "SF_API_ERROR")
 
     # Resources
 
@@ -154,38 +140,10 @@ class SalesforceGraphToolset(SchemaTools, SoqlTools, GroundingTools):
         names = (item.name for item in org.graph.objects.values())
         return [name for name in names if name.lower().startswith(value.lower())][:MOST_COMPLETIONS]
 
-    @property
-    def _service(self) -> "GraphService":
-        if self._made is None:
-            self._made = self._make_service()
-        return self._made
-
-    @property
-    def _categories(self) -> dict[str, str]:
-        return self._given_categories
-
-    async def _keep_in_step(self) -> None:
-        while True:
-            await asyncio.sleep(1)  # an org that starts with us listens by then
-            try:
-                report = await self._service.sync()
-                logger.info(
-                    "Schema synced: %d objects, %d changed, %d removed, %d could not be read",
-                    report.objects,
-                    report.changed,
-                    report.removed,
-                    report.failed,
-                    extra={"action": "schema_synced"},
-                )
-                await to_thread.run_sync(self._service.make_vectors)
-            except BedstoneError as error:
-                logger.warning("The schema could not be synced: %s", error.message, extra={"action": "not_synced"})
-            except Exception:  # the next time may be better
-                logger.exception("The schema could not be synced", extra={"action": "not_synced"})
-            await asyncio.sleep(self._sync_minutes * 60)
-
-
-def _code(error: BedstoneError) -> str:
-    if isinstance(error, InvalidInput):
-        return "INVALID_INPUT"
-    return "AUTH_ERROR" if error.code == "unknown_org" else "SF_API_ERROR"
+    async def _sync(self) -> str:
+        report = await self._service.sync()
+        await to_thread.run_sync(self._service.make_vectors)
+        return (
+            f"Schema synced: {report.objects} objects, {report.changed} changed, {report.removed} removed, "
+            f"{report.failed} could not be read"
+        )

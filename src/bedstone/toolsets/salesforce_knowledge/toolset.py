@@ -1,14 +1,21 @@
 """The salesforce_knowledge toolset: find published articles, read one."""
 
-import asyncio
-import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from bedstone.errors import BedstoneError, InvalidInput, NotFound, UnknownResource
-from bedstone.toolkit import Reply, Resource, ResourceContents, ResourceTemplate, Toolset, tool
+from bedstone.errors import BedstoneError, NotFound, UnknownResource
+from bedstone.toolkit import (
+    Reply,
+    Resource,
+    ResourceContents,
+    ResourceTemplate,
+    Toolset,
+    tool,
+)
+from bedstone.toolkit.background import repeated
+from bedstone.toolkit.envelope import in_envelope
 from bedstone.toolsets.salesforce_knowledge.contract import (
     ArticleLine,
     ArticleText,
@@ -22,8 +29,6 @@ from bedstone.toolsets.salesforce_knowledge.contract import (
 if TYPE_CHECKING:  # the engine is imported when it is first asked, not when the server starts
     from bedstone.library.articles.article import Article
     from bedstone.library.articles.service import ArticleService
-
-logger = logging.getLogger(__name__)
 
 ADDRESS = "salesforce-knowledge://article/"
 MOST_COMPLETIONS = 100
@@ -64,13 +69,11 @@ class SalesforceKnowledgeToolset(Toolset):
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[object]:
         """Keep the mirror in step, if that is wanted; let go of connections at the end."""
-        syncing = asyncio.create_task(self._keep_in_step()) if self._sync_minutes and not self._read_only else None
+        minutes = 0 if self._read_only else self._sync_minutes
         try:
-            yield self
+            async with repeated(self._sync, minutes, "Mirroring articles"):
+                yield self
         finally:
-            if syncing is not None:
-                syncing.cancel()
-                await asyncio.wait([syncing])
             if self._made is not None:
                 await self._made.close()
                 self._made = None
@@ -86,7 +89,7 @@ class SalesforceKnowledgeToolset(Toolset):
         """Published articles, the best first."""
         from bedstone.library.articles.article import Wanted  # noqa: PLC0415 - with the engine
 
-        found = await self._service.search(
+        found = await self.service.search(
             Wanted(arguments.query, arguments.language, arguments.limit, arguments.data_categories)
         )
         return FoundArticles(
@@ -107,7 +110,7 @@ class SalesforceKnowledgeToolset(Toolset):
     )
     async def get(self, arguments: GetArticle) -> OneArticle:
         """The text of one article."""
-        article, mirrored_at, warnings = await self._service.get(arguments.article_id)
+        article, mirrored_at, warnings = await self.service.get(arguments.article_id)
         return OneArticle(
             article=ArticleText(
                 id=article.id,
@@ -127,16 +130,12 @@ class SalesforceKnowledgeToolset(Toolset):
 
     def render_error(self, error: BedstoneError) -> Reply:
         """The contract's envelope and codes."""
-        details: Any = error.details.get("details")
-        if isinstance(error, InvalidInput):
-            details = {"field": error.details.get("parameter")}
-        code = error.code if error.code in CODES else _code(error)
-        return Reply({"error": {"code": code, "message": error.message, "details": details}}, is_error=True)
+        return in_envelope(error, CODES, "SF_API_ERROR")
 
     def resources(self) -> Sequence[Resource]:
         """Articles that are mirrored; others have addresses too, and are found by search."""
         try:
-            mirror = self._service.mirror
+            mirror = self.service.mirror
         except BedstoneError:  # no org yet
             return ()
         if mirror.mirrored_at is None:
@@ -160,7 +159,7 @@ class SalesforceKnowledgeToolset(Toolset):
         if not uri.startswith(ADDRESS) or not name:
             raise UnknownResource(f"Resource not found: {uri}", uri=uri)
         try:
-            article = await self._service.by_url_name(name)
+            article = await self.service.by_url_name(name)
         except NotFound:
             raise UnknownResource(f"Resource not found: {uri}", uri=uri) from None
         parts = (article.title, article.summary or "", article.body)
@@ -170,42 +169,18 @@ class SalesforceKnowledgeToolset(Toolset):
         """Names of articles that begin so."""
         if subject != f"{ADDRESS}{{urlName}}" or argument != "urlName":
             return ()
-        return await self._service.url_names(value, MOST_COMPLETIONS)
+        return await self.service.url_names(value, MOST_COMPLETIONS)
 
     @property
     def service(self) -> "ArticleService":
-        """The articles, for whoever shows more of them than a tool does."""
-        return self._service
-
-    @property
-    def _service(self) -> "ArticleService":
+        """The articles, opened when they are first asked for; also for whoever shows more of them than a tool does."""
         if self._made is None:
             self._made = self._make_service()
         return self._made
 
-    async def _keep_in_step(self) -> None:
-        while True:
-            await asyncio.sleep(1)  # an org that starts with us listens by then
-            try:
-                report = await self._service.sync()
-                logger.info(
-                    "Articles mirrored: %d changed, %d removed, %d in all",
-                    report.changed,
-                    report.removed,
-                    report.total,
-                    extra={"action": "articles_mirrored"},
-                )
-            except BedstoneError as error:
-                logger.warning("Articles could not be mirrored: %s", error.message, extra={"action": "not_mirrored"})
-            except Exception:  # the next time may be better
-                logger.exception("Articles could not be mirrored", extra={"action": "not_mirrored"})
-            await asyncio.sleep(self._sync_minutes * 60)
-
-
-def _code(error: BedstoneError) -> str:
-    if isinstance(error, InvalidInput):
-        return "INVALID_INPUT"
-    return "AUTH_ERROR" if error.code == "unknown_org" else "SF_API_ERROR"
+    async def _sync(self) -> str:
+        report = await self.service.sync()
+        return f"Articles mirrored: {report.changed} changed, {report.removed} removed, {report.total} in all"
 
 
 def _line(article: "Article") -> ArticleLine:
