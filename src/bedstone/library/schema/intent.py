@@ -1,14 +1,16 @@
 """Questions in plain English to a frame: which object, which fields, filters, groups; by rules, and with reasons."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from bedstone.errors import InvalidInput
-from bedstone.library.schema.columns import default_columns, short_columns, written
+from bedstone.library.schema.columns import default_columns
+from bedstone.library.schema.field_names import FieldNames
+from bedstone.library.schema.frame import Filter, Frame
 from bedstone.library.schema.grounding import Grounder, amount, date_literal
 from bedstone.library.schema.search import SchemaSearch
-from bedstone.library.schema.words import FIELD_WORDS, STOP, plain_words, singular
+from bedstone.library.schema.words import FIELD_WORDS, STOP, singular
 from bedstone.salesforce.graph.model import Field, ObjectSchema, SchemaGraph
 from bedstone.salesforce.graph.names import squeezed, words_of
 from bedstone.salesforce.soql.quoting import like_string, soql_string
@@ -57,45 +59,6 @@ PERIODS = {"year": "CALENDAR_YEAR", "quarter": "CALENDAR_QUARTER", "month": "CAL
 
 
 @dataclass(frozen=True)
-class Filter:
-    """One condition: a field with its object, and the value as SOQL writes it."""
-
-    object: str
-    path: str
-    operator: str
-    value: str
-    source: str
-    confidence: float
-
-    @property
-    def soql(self) -> str:
-        return f"{self.path} {self.operator} {self.value}"
-
-
-@dataclass
-class Frame:
-    """What a question asks for."""
-
-    object: ObjectSchema
-    confidence: float
-    explanation: str
-    intent: str = "list"
-    columns: list[str] = field(default_factory=list)
-    children: list[tuple[str, ObjectSchema, list[Filter]]] = field(default_factory=list)
-    filters: list[Filter] = field(default_factory=list)
-    joins: list[tuple[str, str, list[Filter], bool]] = field(default_factory=list)  # my field, SELECT, filters, NOT
-    aggregates: list[tuple[str, str]] = field(default_factory=list)
-    groups: list[str] = field(default_factory=list)
-    orders: list[str] = field(default_factory=list)
-    limit: int | None = None
-    offset: int | None = None
-    purpose: str = ""
-    scope: str = ""
-    ungrounded: list[str] = field(default_factory=list)
-    assumptions: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
 class _Mention:
     start: int
     end: int
@@ -117,34 +80,12 @@ class Interpreter:
         """The frame of a question; None where no object can be made out."""
         return _Reading(self._graph, self._search, self._grounder, self._fields, question).frame()
 
-    def soql(self, frame: Frame) -> str:
-        """The query of a frame."""
-        item = frame.object
-        where = [entry.soql for entry in frame.filters]
-        for mine, select, filters, is_not in frame.joins:
-            inner = f" WHERE {' AND '.join(entry.soql for entry in filters)}" if filters else ""
-            where.append(f"{mine} {'NOT IN' if is_not else 'IN'} ({select}{inner})")
-        clauses = [f"WHERE {' AND '.join(dict.fromkeys(where))}" if where else ""]
-        if frame.aggregates or frame.groups:
-            columns = [*frame.groups, *(f"{function}({name})" for function, name in frame.aggregates)]
-            clauses.append(f"GROUP BY {', '.join(frame.groups)}" if frame.groups else "")
-        else:
-            columns = frame.columns
-            for relationship, child, filters in frame.children:
-                inner = f" WHERE {' AND '.join(entry.soql for entry in filters)}" if filters else ""
-                columns = [*columns, f"(SELECT {', '.join(short_columns(child))} FROM {relationship}{inner})"]
-        clauses.append(f"ORDER BY {', '.join(frame.orders)}" if frame.orders else "")
-        clauses.append(f"LIMIT {frame.limit}" if frame.limit is not None else "")
-        clauses.append(f"OFFSET {frame.offset}" if frame.offset is not None else "")
-        clauses.append(f"FOR {frame.purpose}" if frame.purpose else "")
-        return written(columns, f"{item.name}{f' USING SCOPE {frame.scope}' if frame.scope else ''}", clauses)
-
 
 class _Reading:
     """One question, word by word."""
 
     def __init__(
-        self, graph: SchemaGraph, search: SchemaSearch, grounder: Grounder, fields: "FieldNames", question: str
+        self, graph: SchemaGraph, search: SchemaSearch, grounder: Grounder, fields: FieldNames, question: str
     ) -> None:
         self._graph = graph
         self._search = search
@@ -918,57 +859,3 @@ class _Reading:
 
     def _text(self, place: int) -> str:
         return self._texts[int(self._words[place].strip("\0"))]
-
-
-class FieldNames:
-    """Fields by whatever they are called; what was made for an object is kept."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, dict[str, Field]] = {}
-
-    def of(self, item: ObjectSchema) -> dict[str, Field]:
-        """By name, label and bare words; of several, the plainest."""
-        if item.name not in self._known:
-            self._known[item.name] = self._made(item)
-        return self._known[item.name]
-
-    def _made(self, item: ObjectSchema) -> dict[str, Field]:
-        made: dict[str, Field] = {}
-        for entry in sorted(item.fields, key=lambda entry: (len(entry.name), entry.name)):
-            for name in self._names(entry, item):
-                key = singular(squeezed(name))
-                if key:
-                    made.setdefault(key, entry)
-        return made | {squeezed(entry.name): entry for entry in item.fields}  # exact names win
-
-    @staticmethod
-    def _names(entry: Field, item: ObjectSchema) -> Iterator[str]:
-        yield from (entry.name, entry.label, "".join(words_of(entry.name)))
-        label = plain_words(entry.label)
-        if label[:1] == plain_words(item.label)[:1]:  # Account Name: name
-            yield "".join(label[1:])
-        for prefix in ("Mailing", "Billing", "NumberOf"):
-            if entry.name.startswith(prefix):
-                yield entry.name.removeprefix(prefix)
-        if entry.type == "email":
-            yield "emailaddress"
-
-
-def shown_filters(filters: Iterable[Filter]) -> list[dict[str, object]]:
-    """Filters as a tool shows them."""
-    return [
-        {
-            "field": f"{entry.object}.{entry.path}",
-            "operator": entry.operator,
-            "value": _unquoted(entry.value),
-            "source": entry.source,
-            "confidence": entry.confidence,
-        }
-        for entry in filters
-    ]
-
-
-def _unquoted(value: str) -> str:
-    if value.startswith("'") and value.endswith("'"):
-        return value[1:-1].replace("\\'", "'").replace("\\\\", "\\")
-    return value

@@ -1,7 +1,6 @@
 """Every clause of a query against every rule, on the tree alone: what stands inside quotes is never taken for code."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bedstone.salesforce.graph.categories import namespace_of
@@ -17,7 +16,6 @@ from bedstone.salesforce.graph.model import (
 from bedstone.salesforce.graph.names import listed, suggest
 from bedstone.salesforce.soql import SyntaxProblem, parse_soql, write
 from bedstone.salesforce.soql.tree import (
-    And,
     Bind,
     Call,
     Choice,
@@ -31,10 +29,8 @@ from bedstone.salesforce.soql.tree import (
     Geolocation,
     Membership,
     Money,
-    Not,
     Null,
     Number,
-    Or,
     Path,
     Query,
     SemiJoin,
@@ -54,6 +50,16 @@ from bedstone.salesforce.validation.scope import (
     suggest_object,
 )
 from bedstone.salesforce.validation.syntax import read
+from bedstone.salesforce.validation.tree_facts import (
+    AGGREGATES,
+    MOST_FIELDS_ROWS,
+    filters_on,
+    has_aggregate,
+    is_bare_count,
+    is_plain,
+    names_few_ids,
+    terms_of,
+)
 from bedstone.salesforce.validation.values import Values
 
 LONGEST_QUERY, MOST_OFFSET, MOST_SUBQUERIES, MOST_SEMI_JOINS = 100_000, 2_000, 20, 2
@@ -61,8 +67,7 @@ DEEPEST_DOWN, DEEPEST_DOWN_BEFORE, NESTED_SINCE, PASSES = 5, 1, 58, 3
 MOST_LIMIT = 2**31 - 1
 UNNAMED = "\0"
 LABELLED = frozenset({"picklist", "multipicklist", "combobox"})
-MOST_FIELDS_ROWS, MOST_ROLLUP, MOST_CATEGORIES = 200, 3, 3
-AGGREGATES = frozenset({"count", "count_distinct", "sum", "avg", "min", "max"})
+MOST_ROLLUP, MOST_CATEGORIES = 3, 3
 DATE_FUNCTIONS = frozenset(
     "calendar_month calendar_quarter calendar_year day_in_month day_in_week day_in_year day_only fiscal_month "  # noqa: SIM905
     "fiscal_quarter fiscal_year hour_in_day week_in_month week_in_year".split()
@@ -209,7 +214,7 @@ class _Check:
 
     def _query(self, query: Query, scope: Scope, *, depth: int) -> None:
         group = self._group(query, scope)
-        is_aggregate = group.is_grouped or any(_has_aggregate(column.expression) for column in query.columns)
+        is_aggregate = group.is_grouped or any(has_aggregate(column.expression) for column in query.columns)
         if is_aggregate and depth:
             message = "Aggregates are not allowed in a child subquery."
             self._error("AGGREGATE_IN_SUBQUERY", message, "SELECT", query.columns[0].span)
@@ -292,7 +297,7 @@ class _Check:
         if not names:
             self._error("FIELDS_EMPTY", f"FIELDS({kind}) selects nothing on {scope.root.name}.", "SELECT", call.span)
         limit = query.limit.value if isinstance(query.limit, Number) else None
-        is_bounded = (limit is not None and limit <= MOST_FIELDS_ROWS) or _names_few_ids(query.where)
+        is_bounded = (limit is not None and limit <= MOST_FIELDS_ROWS) or names_few_ids(query.where)
         if kind != "STANDARD" and not is_bounded:
             message = f"FIELDS({kind}) needs LIMIT {MOST_FIELDS_ROWS} or less."
             self._error("FIELDS_LIMIT", message, "SELECT", call.span)
@@ -461,7 +466,7 @@ class _Check:
 
     def _aggregate(self, call: Call, inner: Resolved, clause: str) -> Resolved | None:
         name, item = call.name.lower(), inner.field
-        if _has_aggregate(call.arguments[0]):
+        if has_aggregate(call.arguments[0]):
             self._error("AGGREGATE_NESTED", f"{call.name}() cannot hold another aggregate.", clause, call.span)
             return None
         if inner.owner is not None and inner.owner.name.endswith("__x"):
@@ -502,7 +507,7 @@ class _Check:
             self._error("CALCULATION", "SOQL cannot calculate in WHERE.", clause, expression.span)
             return None
         if isinstance(expression, Call):
-            if clause == "WHERE" and _has_aggregate(expression):
+            if clause == "WHERE" and has_aggregate(expression):
                 message = f"{expression.name}() belongs in HAVING, not in WHERE."
                 self._error("AGGREGATE_IN_WHERE", message, clause, expression.span)
                 return None
@@ -557,7 +562,7 @@ class _Check:
             message = f"{node.right.name} cannot be compared with {write(node.left)}; use a number."
             self._error("DATE_LITERAL_MISUSE", message, clause, node.right.span)
             return
-        if isinstance(node.right, Money) and _has_aggregate(node.left):
+        if isinstance(node.right, Money) and has_aggregate(node.left):
             message = "A currency with its code cannot be compared with an aggregate; write the number alone."
             self._error("LITERAL_TYPE", message, clause, node.right.span, node.right.amount)
             return
@@ -635,7 +640,7 @@ class _Check:
         if self._semi_joins > MOST_SEMI_JOINS:
             self._error("SEMIJOIN_COUNT", "Only 2 subqueries with IN are allowed.", "WHERE", span)
         left = self._left(node.left, scope, "WHERE")
-        if left is not None and (left.field.type not in ID_TYPES or not _is_plain(node.left)):
+        if left is not None and (left.field.type not in ID_TYPES or not is_plain(node.left)):
             message = "The left side must be an id or reference field without a dot."
             self._error("SEMIJOIN_LEFT", message, "WHERE", node.left.span)
             left = None
@@ -649,7 +654,7 @@ class _Check:
             message = "The subquery cannot use the same object; filter directly instead."
             self._error("SEMIJOIN_SAME", message, "WHERE", inner.sources[0].path.span)
         selected = self._expression(inner.field, within, "SELECT")
-        if selected is not None and (selected.field.type not in ID_TYPES or not _is_plain(inner.field)):
+        if selected is not None and (selected.field.type not in ID_TYPES or not is_plain(inner.field)):
             message = f'The subquery must select one id or reference field, not "{write(inner.field)}".'
             self._error("SEMIJOIN_FIELD", message, "WHERE", inner.field.span)
         elif selected is not None and left is not None:
@@ -669,7 +674,7 @@ class _Check:
         node = query.group_by
         group = _Group(kind=node.kind, is_grouped=True)
         for expression in node.expressions:
-            if _has_aggregate(expression):
+            if has_aggregate(expression):
                 message = f'"{write(expression)}" is an aggregate; it cannot be grouped.'
                 self._error("NOT_GROUPABLE", message, "GROUP BY", expression.span)
                 continue
@@ -698,7 +703,7 @@ class _Check:
                 self._error("TYPEOF_AGGREGATE", message, "SELECT", column.span)
                 continue
             self._aggregate_column(column, expression, scope, group, names)
-        is_count = _is_bare_count(query)
+        is_count = is_bare_count(query)
         if is_count and group.is_grouped:
             message = "COUNT() must be the only item and takes no alias; use COUNT(Id) instead."
             self._error("COUNT_ALONE", message, "SELECT", query.columns[0].span)
@@ -730,7 +735,7 @@ class _Check:
             names.add(name.lower())
 
     def _check_grouped(self, expression: Expression, scope: Scope, group: _Group) -> None:
-        if _has_aggregate(expression) or _key(expression, scope) in group.keys:
+        if has_aggregate(expression) or _key(expression, scope) in group.keys:
             return
         inner = expression.arguments[0] if isinstance(expression, Call) and expression.arguments else None
         is_date_function = isinstance(expression, Call) and expression.name.lower() in DATE_FUNCTIONS
@@ -759,7 +764,7 @@ class _Check:
                 continue
             if isinstance(left, Call) and left.name.lower() == "grouping":
                 self._grouping(left, scope, group)
-            elif isinstance(left, Path | Call) and not _has_aggregate(left) and _key(left, scope) not in group.keys:
+            elif isinstance(left, Path | Call) and not has_aggregate(left) and _key(left, scope) not in group.keys:
                 if self._expression(left, scope, "HAVING") is not None:
                     message = f'"{write(left)}" in HAVING is neither grouped nor aggregated.'
                     self._error("HAVING_FIELD", message, "HAVING", left.span)
@@ -786,10 +791,10 @@ class _Check:
             if found is None:
                 continue
             if is_aggregate:
-                if not _has_aggregate(expression) and _key(expression, scope) not in group.keys:
+                if not has_aggregate(expression) and _key(expression, scope) not in group.keys:
                     message = f'"{write(expression)}" in ORDER BY is neither grouped nor aggregated.'
                     self._error("ORDER_NOT_GROUPED", message, "ORDER BY", expression.span)
-            elif _has_aggregate(expression):
+            elif has_aggregate(expression):
                 message = f'"{write(expression)}" in ORDER BY needs a grouped query.'
                 self._error("ORDER_NOT_GROUPED", message, "ORDER BY", expression.span)
             elif isinstance(expression, Path) and not found.field.sortable:
@@ -808,7 +813,7 @@ class _Check:
             elif offset.value > MOST_OFFSET:
                 message = f"OFFSET {offset.written[:20]} is above {MOST_OFFSET:,}."
                 self._error("OFFSET_MAX", message, "OFFSET", offset.span)
-        if is_aggregate and not group.is_grouped and not _is_bare_count(query):
+        if is_aggregate and not group.is_grouped and not is_bare_count(query):
             for word, part in (("LIMIT", limit), ("OFFSET", offset)):
                 if part is not None:
                     places = re.finditer(word, self._findings.text[: part.span[0]], re.IGNORECASE)
@@ -835,11 +840,7 @@ class _Check:
             elif option.name.lower() not in ("recordvisibilitycontext", "userid"):
                 self._error("WITH_UNKNOWN", f'"WITH {option.name}" is not known.', "WITH", option.span)
         name = scope.root.name.lower()
-        if (
-            name in REQUIRED_FILTERS
-            and not depth
-            and not _filters_on(query.where, REQUIRED_FILTERS[name], exactly=True)
-        ):
+        if name in REQUIRED_FILTERS and not depth and not filters_on(query.where, REQUIRED_FILTERS[name], exactly=True):
             needed = listed(REQUIRED_FILTERS[name])
             message = f"{scope.root.name} must be filtered on {needed}."
             self._error("REQUIRED_FILTER", message, "WHERE", query.sources[0].span)
@@ -850,7 +851,7 @@ class _Check:
         groups = [selection.group.lower() for selection in option.selections]
         is_article = scope.root.name.endswith("__kav") or scope.root.name == "KnowledgeArticleVersion"
         fits = is_article and len(groups) <= MOST_CATEGORIES and len(set(groups)) == len(groups)
-        if not fits or not _filters_on(query.where, ("PublishStatus", "Id")):
+        if not fits or not filters_on(query.where, ("PublishStatus", "Id")):
             message = (
                 "WITH DATA CATEGORY needs a filter on PublishStatus (or Id), only AND, each group once, at most 3."
             )
@@ -860,7 +861,7 @@ class _Check:
         used = [
             word
             for word, part in (
-                ("COUNT()", _is_bare_count(query)),
+                ("COUNT()", is_bare_count(query)),
                 ("GROUP BY", query.group_by),
                 ("LIMIT", query.limit),
                 ("OFFSET", query.offset),
@@ -875,8 +876,8 @@ class _Check:
     # What runs, but should not
 
     def _advise(self, query: Query, scope: Scope) -> None:
-        is_single = query.group_by is not None or any(_has_aggregate(column.expression) for column in query.columns)
-        is_bounded = query.limit is not None or is_single or _names_few_ids(query.where)
+        is_single = query.group_by is not None or any(has_aggregate(column.expression) for column in query.columns)
+        is_bounded = query.limit is not None or is_single or names_few_ids(query.where)
         if not is_bounded and scope.root.name.lower() not in TOOLING and namespace_of(scope.root.name) != "Tooling":
             message = "No LIMIT: the query may return many rows."
             self._findings.warning("NO_LIMIT", message, "LIMIT", (0, 0))
@@ -889,36 +890,6 @@ class _Check:
 
     def _error(self, code: str, message: str, clause: str, span: Span, corrected: str | None = None) -> None:
         self._findings.error(code, message, clause, span, corrected)
-
-
-def terms_of(condition: Condition, joint: str = "") -> Iterator[tuple[Comparison | Membership | Choice, str]]:
-    """Every comparison, and whether it stands under OR or NOT."""
-    match condition:
-        case And(terms):
-            for term in terms:
-                yield from terms_of(term, joint)
-        case Or(terms):
-            for term in terms:
-                yield from terms_of(term, "OR")
-        case Not(term):
-            yield from terms_of(term, joint or "NOT")
-        case _:
-            yield condition, joint
-
-
-def _has_aggregate(expression: object) -> bool:
-    if not isinstance(expression, Call):
-        return False
-    return expression.name.lower() in AGGREGATES or any(_has_aggregate(item) for item in expression.arguments)
-
-
-def _is_bare_count(query: Query) -> bool:
-    only = query.columns[0].expression
-    return len(query.columns) == 1 and isinstance(only, Call) and only.name.lower() == "count" and not only.arguments
-
-
-def _is_plain(expression: object) -> bool:
-    return isinstance(expression, Path) and len(expression.parts) == 1
 
 
 def _key(expression: Expression, scope: Scope) -> str:
@@ -941,37 +912,3 @@ def _named(found: Resolved, left: object) -> Resolved:
         return found
     name = f"{left.name}()" if isinstance(left, Call) else "DISTANCE()"
     return Resolved(Field(name, name, found.field.type), None)
-
-
-def _filters_on(condition: Condition | None, names: tuple[str, ...], *, exactly: bool = False) -> bool:
-    """Whether a condition asks for one of some fields; exactly: by equality or a list."""
-    if condition is None:
-        return False
-    wanted = {name.lower() for name in names}
-
-    def is_exact(term: Comparison | Membership | Choice) -> bool:
-        if isinstance(term, Comparison):
-            return term.operator == "="
-        return isinstance(term, Membership) and not term.negated and isinstance(term.values, tuple)
-
-    return any(
-        isinstance(term.left, Path)
-        and (term.left.name.lower() in wanted or term.left.parts[-1].lower() in wanted)
-        and (not exactly or is_exact(term))
-        for term, joint in terms_of(condition)
-        if not joint
-    )
-
-
-def _names_few_ids(condition: Condition | None) -> bool:
-    """Whether a condition leaves at most 200 records, by their ids."""
-    if condition is None:
-        return False
-    for term, joint in terms_of(condition):
-        if joint or not (isinstance(term.left, Path) and term.left.name.lower() == "id"):
-            continue
-        if isinstance(term, Comparison) and term.operator == "=":
-            return True
-        if isinstance(term, Membership) and not term.negated and isinstance(term.values, tuple):
-            return len(term.values) <= MOST_FIELDS_ROWS
-    return False

@@ -37,7 +37,7 @@ class GroundingTools(GraphTools):
     )
     async def mediate(self, arguments: MediateIntent) -> Intent:
         """The object that is meant, the filters, and what was not understood."""
-        from bedstone.library.schema.intent import shown_filters  # noqa: PLC0415 - with the engine
+        from bedstone.library.schema.frame import shown_filters  # noqa: PLC0415 - with the engine
 
         org = await self._org(arguments.org_id)
         frame = await to_thread.run_sync(org.interpreter.read, arguments.query)

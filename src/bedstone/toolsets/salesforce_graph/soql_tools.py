@@ -130,7 +130,7 @@ class SoqlTools(GraphTools):
         if frame is None or frame.confidence < LEAST:
             unknown = ", ".join(frame.ungrounded) if frame is not None else "no object was made out"
             raise InvalidInput(f"The question cannot be read with confidence: {unknown}.", parameter="question")
-        query = org.interpreter.soql(frame)
+        query = frame.soql()
         report = _validated(query, org)
         if not report.valid:
             raise _refusal(report, "question")
@@ -262,7 +262,7 @@ def _opened_cursor(arguments: ExecuteSoql, org: str) -> tuple[str, int]:
 def _shape_patterns(query: str, org: "OrgGraph") -> list[AntiPattern]:
     from bedstone.salesforce.soql import parse_soql  # noqa: PLC0415
     from bedstone.salesforce.soql.tree import Number, Path, Query, Text  # noqa: PLC0415
-    from bedstone.salesforce.validation.validator import terms_of  # noqa: PLC0415
+    from bedstone.salesforce.validation.tree_facts import terms_of  # noqa: PLC0415
 
     tree = parse_soql(query)
     item = org.graph.get(tree.sources[0].name)
