@@ -1,10 +1,14 @@
 """Fixtures every test may use."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
+
+from bedstone.salesforce.client import client as salesforce_client
+from support.demo_org import Running, running
 
 # The same examples in every run: what fails in CI fails here.
 set_hypothesis_home_dir(Path(__file__).parents[1] / ".cache" / "hypothesis")
@@ -15,3 +19,19 @@ settings.load_profile("bedstone")
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """The demo org, in a process of its own."""
+    with running(tmp_path_factory.mktemp("demo")) as server:
+        yield server
+
+
+@pytest.fixture
+def calm(demo: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The demo org without faults, before and after; a client that waits for a busy one waits briefly."""
+    monkeypatch.setattr(salesforce_client, "FIRST_WAIT", 0.01)
+    demo.faults()
+    yield
+    demo.faults()

@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,11 @@ from bedstone.salesforce.soql import parse_soql
 from bedstone.settings import Settings
 from bedstone.toolkit import Reply, Toolset
 from contracts.requirements import proves
-from support.demo_org import Running, V, log_in, running
+from support.demo_org import Running, V, log_in
 from support.doors import DOORS, MODERN, ClientDoor, Door, payload, serving
 from support.processes import bedstone, clean_environment, listening
+
+pytestmark = pytest.mark.usefixtures("calm")
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "data" / "salesforce"
@@ -32,19 +34,6 @@ TOOLS = [
     *("resolve-entity", "get-filter-recommendation", "execute-soql", "explore-relationships", "find-related-objects"),
     *("generate-sample-data", "semantic-search", "ground-entity", "get-schema-category"),
 ]
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("demo")) as server:
-        yield server
-
-
-@pytest.fixture(autouse=True)
-def calm(demo: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(salesforce_client, "FIRST_WAIT", 0.01)
-    yield
-    demo.faults()
 
 
 @pytest.fixture(scope="module")

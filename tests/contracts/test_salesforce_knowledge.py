@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -23,26 +23,15 @@ from bedstone.salesforce.client.orgs import Org
 from bedstone.settings import Settings
 from bedstone.toolkit import Reply, Toolset
 from contracts.requirements import proves
-from support.demo_org import Running, V, log_in, running
+from support.demo_org import Running, V, log_in
 from support.doors import HANDSHAKE, MODERN, ClientDoor, Door, payload, serving
 from support.processes import bedstone, clean_environment, listening
+
+pytestmark = pytest.mark.usefixtures("calm")
 
 ROOT = Path(__file__).resolve().parents[2]
 QUESTIONS = json.loads((ROOT / "tests" / "salesforce" / "article_questions.json").read_text())
 RESERVED = "? & | ! { } [ ] ( ) ^ ~ * : \\ \" ' + - % _"
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("demo")) as server:
-        yield server
-
-
-@pytest.fixture(autouse=True)
-def calm(demo: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(salesforce_client, "FIRST_WAIT", 0.01)
-    yield
-    demo.faults()
 
 
 @pytest.fixture(scope="module")

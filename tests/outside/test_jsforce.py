@@ -1,11 +1,8 @@
 """jsforce, unchanged, against the demo org."""
 
 import json
-from collections.abc import Iterator
 
-import pytest
-
-from support.demo_org import Running, running
+from support.demo_org import Running
 from support.node import run_script
 
 JSFORCE = "jsforce@3.10.26"
@@ -32,12 +29,6 @@ const jsforce = require('jsforce');
   }));
 })().catch((problem) => { console.error(problem); process.exit(1); });
 """
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("demo")) as server:
-        yield server
 
 
 def test_it_logs_in_reads_searches_and_changes(demo: Running) -> None:

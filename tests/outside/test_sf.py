@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +11,10 @@ import pytest
 
 from bedstone.salesforce.client import AuthError, SalesforceClient
 from bedstone.salesforce.client.auth import SfCli
-from support.demo_org import Running, running
+from support.demo_org import Running
 from support.node import command_of
 
 CLI = "@salesforce/cli@2.146.3"
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("demo")) as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import json
 import logging
 import stat
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -21,7 +21,6 @@ from bedstone.salesforce.client import (
     SalesforceClient,
     SalesforceError,
 )
-from bedstone.salesforce.client import client as client_module
 from bedstone.salesforce.client.auth import (
     AccessToken,
     Auth,
@@ -32,20 +31,10 @@ from bedstone.salesforce.client.auth import (
     SoapLogin,
 )
 from bedstone.salesforce.client.orgs import Org, Orgs
-from support.demo_org import Running, running
+from support.demo_org import Running
 from support.processes import bedstone, free_port, listening
 
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("demo")) as server:
-        yield server
-
-
-@pytest.fixture(autouse=True)
-def calm(demo: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    demo.faults()
-    monkeypatch.setattr(client_module, "FIRST_WAIT", 0.01)
+pytestmark = pytest.mark.usefixtures("calm")
 
 
 @pytest.fixture

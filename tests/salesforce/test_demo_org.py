@@ -24,12 +24,6 @@ from support.processes import bedstone
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("demo")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def org(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoOrg]:
     org = open_org(tmp_path_factory.mktemp("org"))
     yield org
