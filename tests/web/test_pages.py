@@ -71,7 +71,9 @@ def test_home_tells_what_is_connected(server: Listening, page: Page) -> None:
     expect(page.get_by_role("heading", name="What your agents know")).to_be_visible()
     for title in ("Knowledge base", "Documentation", "Knowledge base file"):
         expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
-    expect(page.locator("#snippet")).to_contain_text(f"{server.base}/mcp")
+    page.get_by_text("VS Code", exact=True).click()
+    expect(page.locator("details[open] pre")).to_contain_text(f'"url": "{server.base}/mcp"')
+    expect(page.locator("details[open] pre")).to_contain_text('"servers"')
     page.get_by_label("Search everything").fill("cursor")
     page.keyboard.press("Enter")
     expect(page.locator("#results mark").first).to_have_text("cursor")
@@ -106,10 +108,41 @@ def test_a_file_that_cannot_be_taken_is_refused_in_words(server: Listening, page
     file.write_bytes(b"MZ\0\0")
     page.goto(f"{server.base}/documents")
     page.set_input_files("#files", str(file))
-    expect(page.locator("#tasks li")).to_contain_text("program.exe", timeout=10_000)
-    expect(page.locator("#tasks li")).not_to_contain_text("uploading", timeout=10_000)
-    expect(page.locator("#tasks li")).not_to_contain_text("completed")
+    expect(page.locator("#tasks li")).to_contain_text("program.exe: .exe is not a kind that can be read")
+
+
+def test_a_file_that_cannot_be_read_says_why_and_can_be_tried_again(
+    server: Listening, page: Page, tmp_path: Path
+) -> None:
+    file = tmp_path / "torn.pdf"
+    file.write_bytes(b"%PDF-1.7 torn in half")
+    page.goto(f"{server.base}/documents")
+    page.set_input_files("#files", str(file))
+    page.get_by_role("button", name="Try again").click(timeout=30_000)
+    expect(page.get_by_role("button", name="Try again")).to_be_visible(timeout=30_000)
+    page.goto(f"{server.base}/documents?status=failed")
+    page.get_by_role("link", name="torn.pdf").first.click()
+    expect(page.locator(".error")).to_contain_text("PDF")
+    expect(page.get_by_text("The file itself is not kept")).to_be_visible()
+    page.get_by_role("button", name="Take it off the list").click()
+    expect(page).to_have_url(f"{server.base}/documents")
+    expect(page.get_by_role("link", name="torn.pdf")).to_have_count(0)
+
+
+def test_a_file_on_this_machine_is_read_again_from_where_it_is(server: Listening, page: Page, tmp_path: Path) -> None:
+    file = tmp_path / "late.html"
+    file.write_text("<p></p>")
+    call = {"name": "knowledge-add", "arguments": {"file_path": str(file)}}
+    status, _ = server.post("/mcp/tools/call", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+    assert status == 200
+    page.goto(f"{server.base}/documents?sort=filename&name=late")
+    page.get_by_role("link", name="late.html").click()
     expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    file.write_text("<p>Better late than never.</p>")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator("tr", has_text="late.html")).to_contain_text("completed")
+    page.get_by_role("link", name="late.html").first.click()
+    expect(page.locator(".chunk")).to_have_text("Better late than never.")
 
 
 def test_reading_a_long_file_is_watched_and_cancelled(server: Listening, page: Page, tmp_path: Path) -> None:
@@ -205,13 +238,27 @@ def test_a_token_is_asked_for_once(browser: Browser, tmp_path: Path) -> None:
         context.close()
 
 
-def test_a_read_only_server_offers_no_changes(browser: Browser, tmp_path: Path) -> None:
-    options = ("--data-dir", tmp_path / "data", "--read-only", "--toolsets", "knowledge")
-    with listening(*options, log=tmp_path / "log") as server:
+def test_a_read_only_server_offers_and_takes_no_changes(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "kept.txt").write_text("Kept as it is.")
+    data = ("--data-dir", tmp_path / "data")
+    assert bedstone("knowledge", "add", tmp_path / "kept.txt", *data).returncode == 0
+    with listening(*data, "--read-only", "--toolsets", "knowledge", log=tmp_path / "log") as server:
         page = browser.new_page()
         page.goto(f"{server.base}/documents")
         expect(page.get_by_text("This server is read-only")).to_be_visible()
         expect(page.locator("#files")).to_have_count(0)
+        page.get_by_role("link", name="kept.txt").click()
+        expect(page.locator(".chunk")).to_have_text("Kept as it is.")
+        expect(page.get_by_role("button")).to_have_count(0)
+        address, csrf = page.url.removeprefix(server.base), page.locator("meta[name=csrf]").get_attribute("content")
+        form = {"x-csrf": csrf or "", "content-type": "application/x-www-form-urlencoded"}
+        for path in (f"{address}/metadata", f"{address}/remove", f"{address}/retry", "/documents", "/tasks/x/cancel"):
+            status, body = server.request("POST", path, b"metadata={}", form)
+            assert (status, b"read-only" in body) == (403, True), path
+        status, body = server.request("POST", "/tools/knowledge-clear", b"confirm=true", form)
+        assert b"read-only" in body
+        page.reload()
+        expect(page.locator(".chunk")).to_have_text("Kept as it is.")
         page.close()
 
 
@@ -242,8 +289,13 @@ def test_a_schema_is_looked_at_and_queried(browser: Browser, tmp_path: Path) -> 
         page.get_by_role("link", name="Contact").click()
         expect(page.locator("svg a", has_text="Account")).to_be_visible()
         expect(page.locator("#fields")).to_contain_text("<b>Name</b>")
-        page.get_by_label("Show fields with").fill("accountid")
-        expect(page.locator("#fields tbody tr:visible")).to_have_count(1)
+        page.get_by_label("Name, help or value has").fill("accountid")
+        page.keyboard.press("Enter")
+        expect(page.locator("#fields tbody tr")).to_have_count(1)
+        page.locator("#fields").get_by_role("link", name="Account").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("Account")
+        page.get_by_role("link", name="all as a list").click()
+        expect(page.locator("tbody")).to_contain_text("is pointed to by")
         page.goto(f"{server.base}/salesforce/paths?from=Account&to=Contact")
         expect(page.locator("svg line")).to_have_count(1)
         context = browser.new_context(bypass_csp=True)
@@ -267,7 +319,9 @@ def test_documentation_is_browsed_down_to_what_an_agent_sees(server: Listening, 
     page.goto(f"{server.base}/docs")
     page.get_by_role("link", name="docs", exact=True).click()
     page.get_by_role("link", name="guide.md").click()
-    page.get_by_role("link", name="Pagination").click()
+    page.locator("ul.outline").get_by_role("link", name="Pagination").click()
+    expect(page).to_have_url(re.compile("#guide.md"))
+    page.locator("section").get_by_role("link", name="Pagination").click()
     expect(page.locator("pre")).to_contain_text("Use the cursor to page through results.")
     page.get_by_role("link", name="With its neighbours").click()
     expect(page.locator("pre")).to_contain_text("Guide")

@@ -45,6 +45,8 @@ def beir(folder: Path, mode: Mode, json_file: Path | None, **options: Any) -> No
     with click.progressbar(length=len(labelled.documents), label="Embedding", file=sys.stderr) as bar:
         engine = build_engine(labelled, embedder, bar.update)
     figures = {name: round(value, 4) for name, value in evaluate(labelled, engine, mode).items()}
+    quality = {name: value for name, value in figures.items() if "@" in name}
+    _keep({"name": f"{folder.name}, {mode}", "quality": quality}, configuration(options).settings.data_folder)
     text = json.dumps({"set": folder.name, "mode": mode} | figures)
     if json_file:
         json_file.write_text(text + "\n", encoding="utf-8")
@@ -79,8 +81,7 @@ def run(cases_file: Path, baseline: Path | None, json_file: Path | None, name: s
     built = _measured_build(options["build_command"]) if options["build_command"] else {}
     report = _run(cases, options) | built
     title = name or cases_file.name.removesuffix(".json").removesuffix(".cases")
-    report = {"name": title, "at": datetime.now(UTC).isoformat(timespec="seconds"), **report}
-    _keep(report, configuration(options).settings.data_folder / "evaluations")
+    report = _keep({"name": title, **report}, configuration(options).settings.data_folder)
     text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
     for message in report["error_messages"]:
         click.echo(f"Error: {message}", err=True)
@@ -139,8 +140,8 @@ def benchmark(cases_file: Path, docs_dir: Path, providers: tuple[str, ...], out:
             size = sum(path.stat().st_size for path in index.rglob("*") if path.is_file()) / 1e6
             command = (*bedstone, "serve", "--toolsets", "docs", "--docs-index", str(index))
             measured = _run(cases, {"command": (*command, *options["serve_arguments"])})
-            reports[provider] = {"name": provider, **measured, **built, "index_mb": round(size, 1)}
-            _keep(reports[provider], configuration(options).settings.data_folder / "evaluations")
+            report = {"name": f"{docs_dir.name}, {provider}", **measured, **built, "index_mb": round(size, 1)}
+            reports[provider] = _keep(report, configuration(options).settings.data_folder)
     table = comparison(reports)
     if out:
         out.mkdir(parents=True, exist_ok=True)
@@ -186,12 +187,16 @@ def _measured_build(command: str) -> dict[str, float]:
     return {"build_s": round(time.perf_counter() - started, 2), "build_cpu_s": round(cpu, 2)}
 
 
-def _keep(report: dict[str, Any], folder: Path) -> None:
-    """Runs stay where the page shows them."""
+def _keep(report: dict[str, Any], data_folder: Path) -> dict[str, Any]:
+    """A run with its time, which stays where the page shows it."""
+    folder = data_folder / "evaluations"
     folder.mkdir(parents=True, exist_ok=True)
-    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
+    now = datetime.now(UTC)
+    kept = {"name": report["name"], "at": now.isoformat(timespec="seconds"), **report}
     name = "".join(char if char.isalnum() or char in "-_." else "-" for char in str(report["name"]))
-    (folder / f"{stamp}-{name}.json").write_text(json.dumps(report, indent=1, ensure_ascii=False), encoding="utf-8")
+    file = folder / f"{now.strftime('%Y%m%d-%H%M%S-%f')}-{name}.json"
+    file.write_text(json.dumps(kept, indent=1, ensure_ascii=False), encoding="utf-8")
+    return kept
 
 
 def _read_run(path: Path) -> dict[str, Any]:

@@ -5,8 +5,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
@@ -15,37 +14,12 @@ from urllib.parse import urlsplit
 import click
 
 from bedstone.app import chosen_toolsets
-from bedstone.cli.clients import network_entry
+from bedstone.cli.clients import CLIENTS, Client, network_entry
 from bedstone.cli.options import CONTENT_FLAGS, configuration, given_arguments, settings_options
 from bedstone.errors import InvalidSetting
 from bedstone.settings import Settings, environment_name, setting_fields
 
-
-@dataclass(frozen=True)
-class Client:
-    """An MCP client: where its configuration lives, and under which key servers stand."""
-
-    title: str
-    path: Callable[[], Path]
-    key: str = "mcpServers"
-    remote: bool = True
-
-
-def _claude_desktop() -> Path:
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "Claude" / "claude_desktop_config.json"
-    if sys.platform == "win32":
-        return Path(os.environ["APPDATA"]) / "Claude" / "claude_desktop_config.json"
-    return Path.home() / ".config" / "Claude" / "claude_desktop_config.json"
-
-
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-CLIENTS = {
-    "claude-desktop": Client("Claude Desktop", _claude_desktop, remote=False),
-    "claude-code": Client("Claude Code", lambda: Path.cwd() / ".mcp.json"),
-    "cursor": Client("Cursor", lambda: Path.home() / ".cursor" / "mcp.json"),
-    "vscode": Client("VS Code", lambda: Path.cwd() / ".vscode" / "mcp.json", key="servers"),
-}
 
 
 @click.command(short_help="Print or write a client's MCP configuration.")

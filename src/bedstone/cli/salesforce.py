@@ -5,7 +5,7 @@ import re
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -131,6 +131,7 @@ def list_orgs(remove: str | None, as_json: bool, **options: Any) -> None:
 @settings_options(ORG_FLAGS)
 def query(soql: str, output: str, limit: int, all_rows: bool, **options: Any) -> None:
     """Run SOQL and print what it finds."""
+    from bedstone.salesforce.rows import counted, selected_columns
     from bedstone.salesforce.soql import parse_soql
 
     parse_soql(soql)  # what cannot be read costs no call
@@ -145,7 +146,7 @@ def query(soql: str, output: str, limit: int, all_rows: bool, **options: Any) ->
             return rows[:limit], total
 
     rows, total = anyio.run(ask)
-    _print_rows(rows, output)
+    _print_rows(rows or counted(soql, total), output, selected_columns(soql))
     if output == "table":
         shown = f"{len(rows)} of {total} rows" if rows else f"{total} rows"
         click.echo(shown if len(rows) < total else f"{total} rows", err=True)
@@ -474,7 +475,7 @@ async def _browser_login(url: str, client_id: str) -> str:
     return refresh
 
 
-def _print_rows(rows: list[dict[str, Any]], output: str) -> None:
+def _print_rows(rows: list[dict[str, Any]], output: str, selected: Sequence[str] = ()) -> None:
     """Rows as people or programs want them; records inside records get names with dots."""
     if output == "json":
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
@@ -482,7 +483,7 @@ def _print_rows(rows: list[dict[str, Any]], output: str) -> None:
     from bedstone.salesforce.rows import column_names, table_rows
 
     flat = table_rows(rows)
-    names = column_names(flat)
+    names = column_names(flat, selected)
     if output == "csv":
         import csv
 

@@ -14,7 +14,7 @@ import click
 
 from bedstone import __version__
 from bedstone.app import App, open_app, salesforce_folder
-from bedstone.cli.clients import network_entry, snippet
+from bedstone.cli.clients import configurations, network_entry, snippet
 from bedstone.cli.logs import configure_logging
 from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, settings_options
 from bedstone.settings import Settings
@@ -164,7 +164,7 @@ def _page_options(app: App) -> "PageOptions":
 
     token = app.settings.access_token
     return PageOptions(
-        client_configuration=lambda base: snippet(network_entry(f"{base}/mcp", guarded=token is not None)),
+        client_configurations=lambda base: configurations(f"{base}/mcp", guarded=token is not None),
         data_folder=app.settings.data_folder,
         read_only=app.settings.read_only,
         token=token,

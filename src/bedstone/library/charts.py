@@ -1,15 +1,19 @@
 """Runs of an evaluation as a bar chart in SVG."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 COLOURS = ("#2b6cb0", "#dd6b20", "#2f855a", "#805ad5", "#b83280", "#718096")
+LABEL_LETTERS = 18
 LABEL_WIDTH, BAR_WIDTH, BAR_HEIGHT, GAP, HEAD = 130, 420, 16, 14, 40
 PANELS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("MRR@5", ("quality", "mrr@5")),
     ("nDCG@5", ("quality", "ndcg@5")),
     ("hit@5", ("quality", "hit@5")),
+    ("nDCG@10", ("quality", "ndcg@10")),
+    ("recall@10", ("quality", "recall@10")),
+    ("MRR@10", ("quality", "mrr@10")),
     ("search p50, ms", ("search_ms", "p50")),
     ("CPU a search, ms", ("cpu_ms_per_search",)),
     ("memory, MB", ("peak_rss_mb",)),
@@ -20,7 +24,7 @@ def bar_chart(runs: Mapping[str, Mapping[str, Any]], title: str) -> str:
     """One group of bars per figure, one bar per run; each group has a scale of its own."""
     parts: list[str] = []
     y = HEAD + 20 * (1 + (len(runs) - 1) // 4)
-    for label, path in PANELS:
+    for label, path in (*PANELS, *_categories(runs.values())):
         values = [_value(run, path) for run in runs.values()]
         if not any(values):
             continue
@@ -43,6 +47,13 @@ def bar_chart(runs: Mapping[str, Mapping[str, Any]], title: str) -> str:
             "</svg>\n",
         ]
     )
+
+
+def _categories(runs: Iterable[Mapping[str, Any]]) -> list[tuple[str, tuple[str, ...]]]:
+    """MRR@5 of each category of questions that a run tells apart."""
+    told = [found for run in runs if isinstance(found := run.get("by_category"), Mapping)]
+    names = dict.fromkeys(name for found in told for name in found if len(found) > 1)
+    return [(str(name)[:LABEL_LETTERS], ("by_category", name, "mrr@5")) for name in names]
 
 
 def _bar(y: float, value: float | None, largest: float, colour: str) -> list[str]:

@@ -1,13 +1,33 @@
-"""Documentation: corpora, their files and headings; a chunk as an agent gets it."""
+"""Documentation: corpora, their folders, files and headings; a chunk as an agent gets it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from bedstone.errors import BedstoneError
 from bedstone.toolsets.docs.toolset import DocsToolset
-from bedstone.web.pages import Pages, tokens, whole
+from bedstone.web.pages import Pager, Pages, tokens
+
+if TYPE_CHECKING:
+    from bedstone.library.docs.corpus import FileFacts
+    from bedstone.library.docs.library import DocsLibrary
 
 PAGE, PART = 200, 40
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A chunk's file, and the ids beside it."""
+
+    corpus: str
+    file: str
+    before: str | None
+    after: str | None
 
 
 def docs_routes(pages: Pages) -> list[BaseRoute]:
@@ -21,20 +41,25 @@ def docs_routes(pages: Pages) -> list[BaseRoute]:
         return pages.render(request, "docs.html", page="docs", corpora=found)
 
     async def corpus(request: Request) -> Response:
+        """A folder of a corpus: what is in it, and how much."""
         name = request.path_params["corpus"]
-        start = whole(request.query_params.get("start", "0"), 0)
         files = await toolset.ask(lambda library: library.files(name))
         if files is None:
             return _missing(request, f"There is no corpus called {name!r}.")
+        folder = request.query_params.get("in", "").strip("/")
+        entries = _entries(files, folder)
+        if folder and not entries:
+            return _missing(request, f"There is no folder {folder!r} in {name}.")
+        pager = Pager.of(request, len(entries), PAGE)
         return pages.render(
             request,
             "corpus.html",
             page="docs",
             corpus=name,
-            files=files[start : start + PAGE],
-            total=len(files),
-            following=start + PAGE if start + PAGE < len(files) else None,
-            before=max(0, start - PAGE) if start else None,
+            above=_above(folder),
+            folder=folder,
+            entries=pager.cut(entries),
+            pages=pager,
         )
 
     async def file(request: Request) -> Response:
@@ -42,16 +67,17 @@ def docs_routes(pages: Pages) -> list[BaseRoute]:
         chunks = await toolset.ask(lambda library: library.headings(name, path))
         if not chunks:
             return _missing(request, f"There is no file {path!r} in {name}.")
-        start = whole(request.query_params.get("start", "0"), 0)
+        pager = Pager.of(request, len(chunks), PART)
         return pages.render(
             request,
             "file.html",
             page="docs",
             corpus=name,
             file=path,
-            chunks=chunks[start : start + PART],
-            following=start + PART if start + PART < len(chunks) else None,
-            before=max(0, start - PART) if start else None,
+            above=_above(path),
+            headings=[(number // PART + 1, chunk) for number, chunk in enumerate(chunks)],
+            chunks=pager.cut(chunks),
+            pages=pager,
         )
 
     async def chunk(request: Request) -> Response:
@@ -60,10 +86,21 @@ def docs_routes(pages: Pages) -> list[BaseRoute]:
         wanted = request.query_params.get("id", "")
         context = 1 if request.query_params.get("context") == "1" else 0
         reply = await toolset.call(tool, {"chunk_id": wanted, "context": context})
-        if reply.is_error:
+        try:
+            place = await toolset.ask(lambda library: _place(library, wanted))
+        except BedstoneError:
+            place = None
+        if reply.is_error or place is None:
             return _missing(request, reply.text)
         return pages.render(
-            request, "chunk.html", page="docs", id=wanted, text=reply.text, tokens=tokens(reply.text), context=context
+            request,
+            "chunk.html",
+            page="docs",
+            id=wanted,
+            text=reply.text,
+            tokens=tokens(reply.text),
+            context=context,
+            place=place,
         )
 
     def _missing(request: Request, message: str) -> Response:
@@ -75,3 +112,44 @@ def docs_routes(pages: Pages) -> list[BaseRoute]:
         Route("/docs/{corpus}", corpus),
         Route("/docs/{corpus}/{path:path}", file),
     ]
+
+
+@dataclass
+class _Entry:
+    """A folder, with how much is below it, or a file."""
+
+    path: str
+    name: str
+    title: str = ""
+    files: int = 0  # none for a file
+    chunks: int = 0
+
+
+def _entries(files: "Sequence[FileFacts]", folder: str) -> list[_Entry]:
+    """What a folder holds: folders first."""
+    beginning = f"{folder}/" if folder else ""
+    folders: dict[str, _Entry] = {}
+    inside: list[_Entry] = []
+    for item in files:
+        if not item.path.startswith(beginning):
+            continue
+        name, is_below, _ = item.path[len(beginning) :].partition("/")
+        if is_below:
+            entry = folders.setdefault(name, _Entry(beginning + name, name))
+            entry.files += 1
+            entry.chunks += item.chunks
+        else:
+            inside.append(_Entry(item.path, name, item.title, chunks=item.chunks))
+    return [*folders.values(), *inside]
+
+
+def _above(path: str) -> list[tuple[str, str]]:
+    """The folders above a path: where each is, and its name."""
+    return [(str(item), item.name) for item in reversed(PurePosixPath(path).parents) if item.name]
+
+
+def _place(library: "DocsLibrary", chunk_id: str) -> _Place:
+    chunks, target, _ = library.read(chunk_id, 1)
+    before = chunks[target - 1].chunk.id if target else None
+    after = chunks[target + 1].chunk.id if target + 1 < len(chunks) else None
+    return _Place(*library.whereabouts(chunks[target].document), before, after)

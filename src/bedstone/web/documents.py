@@ -3,9 +3,11 @@
 import json
 import secrets
 import shutil
+from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import anyio
@@ -16,12 +18,24 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from starlette.routing import BaseRoute, Route
 
 from bedstone.errors import BedstoneError, InvalidInput
+from bedstone.ingest.formats import SUFFIXES
+from bedstone.library.knowledge.contexts import contexts_of
+from bedstone.library.knowledge.documents import iso, ordered
+from bedstone.toolkit import Reply
+from bedstone.toolsets.knowledge.contract import ListedDocument
 from bedstone.toolsets.knowledge.toolset import KnowledgeToolset
-from bedstone.web.pages import HEADERS, Pages, form_of, shown_json, whole
+from bedstone.toolsets.knowledge.views import everything, failure, rows
+from bedstone.web.pages import HEADERS, Pager, Pages, form_of, shown_json
 
-PAGE, PART = 50, 40
+if TYPE_CHECKING:
+    from bedstone.documents import Document
+    from bedstone.library.knowledge.base import KnowledgeBase
+    from bedstone.store.engine import TaskRecord
+
+PAGE, PART, MOST_TASKS = 50, 40, 50
 FACTS = ("format", "pages", "method", "ocr_confidence", "contexts", "source", "warnings")
 SORTS = {"date_added": "added", "filename": "name", "size": "size"}
+FILTERS = {"format": "Kind", "status": "State", "method": "Read by"}  # facts of a document, and what people call them
 UPLOADS = "uploads"
 EVENT_SECONDS = 0.3
 MOST_EVENTS = 20_000  # of one stream: the browser begins another one
@@ -32,6 +46,46 @@ def document_routes(pages: Pages) -> list[BaseRoute]:
     """/documents and below; nothing without the knowledge toolset."""
     toolset = pages.toolsets.get("knowledge")
     return _Documents(pages, toolset).routes() if isinstance(toolset, KnowledgeToolset) else []
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """Which documents a list shows, and in which order."""
+
+    sort: str
+    name: str
+    context: str
+    facts: dict[str, str]
+
+    @classmethod
+    def of(cls, request: Request) -> "_Wanted":
+        given = request.query_params
+        sort = given.get("sort", "")
+        facts = {key: value for key in FILTERS if (value := given.get(key, ""))}
+        return cls(sort if sort in SORTS else "date_added", given.get("name", ""), given.get("context", ""), facts)
+
+    def chosen(self, documents: "list[Document]") -> "list[Document]":
+        found = [item for item in documents if self._has(item)]
+        return list(ordered(found, self.sort, descending=self.sort != "filename"))
+
+    def _has(self, document: "Document") -> bool:
+        facts = document.metadata
+        return (
+            all(facts.get(key) == value for key, value in self.facts.items())
+            and (not self.name or self.name.lower() in facts["filename"].lower())
+            and (not self.context or self.context in contexts_of(document))
+        )
+
+
+@dataclass(frozen=True)
+class _Listing:
+    """A page of documents, what the list can be narrowed by, and what is being read right now."""
+
+    documents: list[ListedDocument]
+    pages: Pager
+    choices: dict[str, list[tuple[str, int]]]
+    contexts: list[str]
+    tasks: "list[TaskRecord]"
 
 
 class _Documents:
@@ -46,39 +100,33 @@ class _Documents:
             Route("/documents/{id}", self.shown, methods=["GET"]),
             Route("/documents/{id}/metadata", self.described, methods=["POST"]),
             Route("/documents/{id}/remove", self.removed, methods=["POST"]),
+            Route("/documents/{id}/retry", self.retried, methods=["POST"]),
             Route("/tasks", self.events, methods=["GET"]),
             Route("/tasks/{id}/cancel", self.cancelled, methods=["POST"]),
         ]
 
     async def listed(self, request: Request) -> Response:
-        number = whole(request.query_params.get("page", "1"))
-        context = request.query_params.get("context", "")
-        contexts = sorted(await self._toolset.ask(lambda base: base.contexts.names()))
-        sort = request.query_params.get("sort", "date_added")
-        asked: dict[str, Any] = {
-            "limit": PAGE,
-            "offset": (number - 1) * PAGE,
-            "sort_by": sort if sort in SORTS else "date_added",
-            "sort_order": "asc" if sort == "filename" else "desc",
-        }
-        if context in contexts:
-            asked["context"] = context
-        answer = await self._call("knowledge-show", asked)
-        total = int(answer.get("total_count", 0))
-        status = await self._call("knowledge-status", {})
+        wanted = _Wanted.of(request)
+
+        def listing(base: "KnowledgeBase") -> _Listing:
+            every = everything(base)
+            found = wanted.chosen(every)
+            pages = Pager.of(request, len(found), PAGE)
+            counts = {key: Counter(item.metadata.get(key, "") for item in every) for key in FILTERS}
+            choices = {key: sorted((name, n) for name, n in count.items() if name) for key, count in counts.items()}
+            tasks = base.store.tasks({"queued", "running"}, limit=MOST_TASKS)
+            return _Listing(rows(base, pages.cut(found)), pages, choices, sorted(base.contexts.names()), tasks)
+
         return self._pages.render(
             request,
             "documents.html",
             page="documents",
-            documents=answer.get("documents", []),
-            total=total,
-            number=number,
-            last=max(1, -(-total // PAGE)),
-            sort=sort,
+            listing=await self._toolset.ask(listing),
+            wanted=wanted,
+            filters=FILTERS,
             sorts=SORTS,
-            context=context,
-            contexts=contexts,
-            most_mb=status.get("configuration", {}).get("max_file_size_mb", 100),
+            most_mb=await self._most_mb(),
+            suffixes=" ".join(SUFFIXES),
         )
 
     async def added(self, request: Request) -> Response:
@@ -86,8 +134,7 @@ class _Documents:
         self._pages.check_change(request, None)
         name = PurePath(request.headers.get("x-filename", "").replace("\\", "/")).name or "file"
         name = _short(_decoded(name))
-        status = await self._call("knowledge-status", {})
-        most = int(status.get("configuration", {}).get("max_file_size_mb", 100)) * 1024 * 1024
+        most = await self._most_mb() * 1024 * 1024
         folder = self._pages.options.data_folder / UPLOADS / secrets.token_hex(8)
         await to_thread.run_sync(lambda: folder.mkdir(parents=True, mode=0o700))
         file = folder / name
@@ -118,25 +165,51 @@ class _Documents:
             document = await self._toolset.ask(lambda base: base.document(document_id))
             chunks = await self._toolset.ask(lambda base: base.chunks(document_id))
         except BedstoneError as error:
-            return self._pages.problem(request, error, page="documents")
-        number = whole(request.query_params.get("part", "1"))
+            task = await self._toolset.ask(lambda base: base.attempt(document_id))
+            return self._unread(request, task) if task else self._pages.problem(request, error, page="documents")
         places = {stored.chunk.id: place for place, stored in enumerate(chunks)}
-        if chosen in places and "part" not in request.query_params:
-            number = places[chosen] // PART + 1
-        facts = {key: text for key in FACTS if (text := _fact(document.metadata.get(key, "")))}
+        pages = Pager.of(request, len(chunks), PART, default=places.get(chosen or "", 0) // PART + 1)
         return self._pages.render(
             request,
             "document.html",
             page="documents",
             document=document,
-            facts=facts,
+            facts={key: text for key in FACTS if (text := _fact(document.metadata.get(key, "")))},
             user=shown_json(json.loads(document.metadata.get("user", "{}"))),
-            chunks=[stored.chunk for stored in chunks[(number - 1) * PART : number * PART]],
-            total=len(chunks),
+            chunks=[stored.chunk for stored in pages.cut(chunks)],
             chosen=chosen,
-            number=number,
-            last=max(1, -(-len(chunks) // PART)),
+            pages=pages,
         )
+
+    def _unread(self, request: Request, task: "TaskRecord") -> Response:
+        """A file that is still being read, or could not be."""
+        source = Path(task.details["source"])
+        return self._pages.render(
+            request,
+            "unread.html",
+            page="documents",
+            task=task,
+            at=iso(task.finished or task.created),
+            reason=failure(task).message if task.status == "failed" else None,
+            source=source if UPLOADS not in source.parts and source.is_file() else None,
+        )
+
+    async def retried(self, request: Request) -> Response:
+        """Read a file again that could not be read, from where it was."""
+        form = await form_of(request)
+        self._pages.check_change(request, form.get("csrf"))
+        document_id = request.path_params["id"]
+        task = await self._toolset.ask(lambda base: base.attempt(document_id))
+        if task is None or task.status != "failed":
+            message = "There is nothing here to read again."
+            return self._pages.render(request, "problem.html", page="documents", status=404, message=message)
+        kept = {key: task.details[key] for key in ("metadata", "contexts") if task.details.get(key)}
+        asked = {"file_path": task.details["source"], "force_ocr": bool(form.get("force_ocr")), **kept}
+        reply = await self._toolset.call("knowledge-add", asked)
+        if reply.is_error:
+            return self._refused(request, reply)
+        await self._toolset.ask(lambda base: base.remove(document_id))
+        return RedirectResponse("/documents", 303)
 
     async def described(self, request: Request) -> Response:
         """What somebody says about a document."""
@@ -160,10 +233,7 @@ class _Documents:
         self._pages.check_change(request, form.get("csrf"))
         document = request.path_params["id"]
         reply = await self._toolset.call("knowledge-remove", {"document_id": document, "confirm": True})
-        if reply.is_error:
-            message = reply.payload.get("message", reply.text) if isinstance(reply.payload, dict) else reply.text
-            return self._pages.render(request, "problem.html", page="documents", status=404, message=message)
-        return RedirectResponse("/documents", 303)
+        return self._refused(request, reply) if reply.is_error else RedirectResponse("/documents", 303)
 
     async def cancelled(self, request: Request) -> Response:
         self._pages.check_change(request, None)
@@ -197,6 +267,13 @@ class _Documents:
                 break
             await anyio.sleep(EVENT_SECONDS)
         yield "event: end\ndata: {}\n\n"
+
+    async def _most_mb(self) -> int:
+        return await self._toolset.ask(lambda base: base.options.max_file_size_mb)
+
+    def _refused(self, request: Request, reply: Reply) -> Response:
+        message = reply.payload.get("message", reply.text) if isinstance(reply.payload, dict) else reply.text
+        return self._pages.render(request, "problem.html", page="documents", status=404, message=message)
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         reply = await self._toolset.call(name, arguments)

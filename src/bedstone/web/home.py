@@ -24,9 +24,8 @@ def home_routes(pages: Pages) -> list[BaseRoute]:
     async def home(request: Request) -> Response:
         base = str(request.base_url).rstrip("/")
         cards = [await _card(label, toolset) for label, toolset in pages.toolsets.items()]
-        return pages.render(
-            request, "home.html", page="home", base=base, cards=cards, snippet=pages.options.client_configuration(base)
-        )
+        clients = pages.options.client_configurations(base)
+        return pages.render(request, "home.html", page="home", base=base, cards=cards, clients=clients)
 
     return [Route("/", home)]
 

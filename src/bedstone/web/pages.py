@@ -3,11 +3,12 @@
 import hmac
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader
 from starlette.exceptions import HTTPException
@@ -19,6 +20,7 @@ from bedstone import __version__
 from bedstone.errors import BedstoneError, InvalidInput, NotFound
 from bedstone.toolkit import Toolset
 
+Item = TypeVar("Item")
 HERE = Path(__file__).parent
 # Nothing is loaded from elsewhere, nothing inline runs, nobody frames us, forms come back to us.
 POLICY = (
@@ -47,7 +49,8 @@ CHARACTERS_A_TOKEN, LARGEST_FORM = 4, 1_000_000
 class PageOptions:
     """What pages know of the server."""
 
-    client_configuration: Callable[[str], str]  # what to paste, for an address of ours
+    # For an address of ours and each client: its name, what to do, what to paste.
+    client_configurations: Callable[[str], list[tuple[str, str, str]]]
     data_folder: Path
     read_only: bool = False
     token: str | None = None
@@ -111,6 +114,32 @@ class Pages:
         token = given or request.headers.get("x-csrf", "")
         if not hmac.compare_digest(token.encode(), self.csrf.encode()):
             raise HTTPException(403, "This form is of an earlier start of the server: load the page again.")
+
+
+@dataclass(frozen=True)
+class Pager:
+    """Which page of a list is shown, and the addresses of the ones beside it."""
+
+    number: int
+    total: int
+    size: int
+    address: str  # without the page
+
+    @classmethod
+    def of(cls, request: Request, total: int, size: int, default: int = 1) -> "Pager":
+        """The page an address asks for; everything else in the address stays."""
+        number = whole(request.query_params.get("page", str(default)))
+        rest = [(key, value) for key, value in request.query_params.multi_items() if key != "page" and value]
+        return cls(number, total, size, f"?{urlencode([*rest, ('page', '')])}")
+
+    @property
+    def last(self) -> int:
+        """The number of pages."""
+        return max(1, -(-self.total // self.size))
+
+    def cut(self, items: Sequence[Item]) -> Sequence[Item]:
+        """What stands on this page."""
+        return items[(self.number - 1) * self.size : self.number * self.size]
 
 
 async def form_of(request: Request) -> dict[str, str]:

@@ -2,19 +2,24 @@
 
 import csv
 import io
-from typing import Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from bedstone.salesforce.rows import column_names, table_rows
+from bedstone.errors import BedstoneError
 from bedstone.toolkit import Reply
 from bedstone.toolsets.salesforce_graph.toolset import SalesforceGraphToolset
-from bedstone.web.pages import HEADERS, Pages, form_of, whole
+from bedstone.web.pages import HEADERS, Pager, Pages, form_of
 
-PAGE, MOST_CSV, MOST_PATHS = 100, 2_000, 6
+if TYPE_CHECKING:
+    from bedstone.salesforce.graph.model import Field
+
+PAGE, MOST_CSV, MOST_PATHS = 100, 50_000, 6
+CATEGORIES = ("standard", "custom", "external", "metadata_type", "platform_event", "big_object", "system")
 
 
 def salesforce_routes(pages: Pages) -> list[BaseRoute]:
@@ -53,6 +58,7 @@ class _Salesforce:
         return [
             Route("/salesforce", self.objects),
             Route("/salesforce/objects/{name}", self.object),
+            Route("/salesforce/objects/{name}/relationships", self.relationships),
             Route("/salesforce/paths", self.paths),
             Route("/salesforce/soql", self.workbench),
             Route("/salesforce/soql/check", self.check, methods=["POST"]),
@@ -62,24 +68,22 @@ class _Salesforce:
 
     async def objects(self, request: Request) -> Response:
         search, category = (request.query_params.get(name, "").strip() for name in ("search", "category"))
-        start = whole(request.query_params.get("start", "0"), 0)
-        asked = {"search": search, "category": category or None}
-        reply = await self._toolset.call("list-objects", {key: value for key, value in asked.items() if value})
-        if reply.is_error:
+        reply = await self._toolset.call("list-objects", {"search": search} if search else {})
+        if reply.is_error or not isinstance(reply.payload, list):
             return self._refused(request, reply)
-        rows = reply.payload if isinstance(reply.payload, list) else []
+        counts = Counter(row["category"] for row in reply.payload)
+        rows = [row for row in reply.payload if not category or row["category"] == category]
+        pages = Pager.of(request, len(rows), PAGE)
         return self._pages.render(
             request,
             "salesforce.html",
             page="salesforce",
-            rows=rows[start : start + PAGE],
-            total=len(rows),
-            start=start,
-            following=start + PAGE if start + PAGE < len(rows) else None,
-            before=max(0, start - PAGE) if start else None,
+            rows=pages.cut(rows),
+            pages=pages,
             search=search,
             category=category,
-            categories=("standard", "custom", "external", "metadata_type", "platform_event", "big_object", "system"),
+            categories=[(name, counts[name]) for name in CATEGORIES if counts[name]],
+            has_articles="salesforce_knowledge" in self._pages.toolsets,
         )
 
     async def object(self, request: Request) -> Response:
@@ -90,11 +94,41 @@ class _Salesforce:
         if reply.is_error or not isinstance(reply.payload, dict):
             return self._refused(request, reply)
         depth = 2 if request.query_params.get("depth") == "2" else 1
+        text, kind = (request.query_params.get(key, "").strip() for key in ("fields", "type"))
         org = await self._toolset.graph()
-        real = reply.payload["object"]["apiName"]
-        picture = await to_thread.run_sync(neighbourhood, org, real, depth)
+        item = org.graph.objects[reply.payload["object"]["apiName"].lower()]
+        chosen = [field for field in item.fields if _has(field, text.lower()) and kind in ("", field.type)]
+        pages = Pager.of(request, len(chosen), PAGE)
         return self._pages.render(
-            request, "object.html", page="salesforce", details=reply.payload, picture=picture, depth=depth
+            request,
+            "object.html",
+            page="salesforce",
+            details=reply.payload["object"],
+            picture=await to_thread.run_sync(neighbourhood, org, item.name, depth),
+            depth=depth,
+            fields=pages.cut(chosen),
+            pages=pages,
+            total=len(item.fields),
+            text=text,
+            kind=kind,
+            types=sorted(Counter(field.type for field in item.fields).items()),
+        )
+
+    async def relationships(self, request: Request) -> Response:
+        """Everything an object points to and that points to it."""
+        org = await self._toolset.graph()
+        item = org.graph.get(request.path_params["name"])
+        if item is None:
+            message = f"There is no object called {request.path_params['name']!r}."
+            return self._pages.render(request, "problem.html", page="salesforce", status=404, message=message)
+        text = request.query_params.get("search", "").strip().lower()
+        up = [(edge.parent, edge, "points to") for edge in org.graph.parents(item.name)]
+        down = [(edge.child, edge, "is pointed to by") for edge in org.graph.children(item.name)]
+        found = [row for row in (*up, *down) if text in row[0].lower() or text in row[1].field.name.lower()]
+        pages = Pager.of(request, len(found), PAGE)
+        rows = pages.cut(found)
+        return self._pages.render(
+            request, "relationships.html", page="salesforce", item=item, rows=rows, pages=pages, text=text
         )
 
     async def paths(self, request: Request) -> Response:
@@ -132,35 +166,38 @@ class _Salesforce:
         """What the validator says, while somebody types."""
         form = await form_of(request)
         self._pages.check_csrf(request, None)
-        reply = await self._toolset.call("validate-soql", {"query": str(form.get("query", ""))})
+        reply = await self._toolset.call("validate-soql", {"query": form.get("query", "")})
         answer = reply.payload if isinstance(reply.payload, dict) else {}
         return self._pages.part("soql_check.html", answer=answer, problem=_message(reply) if reply.is_error else None)
 
     async def run(self, request: Request) -> Response:
         form = await form_of(request)
         self._pages.check_csrf(request, None)
-        cursor = str(form.get("cursor", ""))
-        asked = {"query": str(form.get("query", "")), "maxRows": PAGE, **({"cursor": cursor} if cursor else {})}
+        cursor = form.get("cursor", "")
+        query = form.get("query", "")
+        asked = {"query": query, "maxRows": PAGE, **({"cursor": cursor} if cursor else {})}
         reply = await self._toolset.call("execute-soql", asked)
         if reply.is_error or not isinstance(reply.payload, dict):
             return self._pages.part("soql_rows.html", problem=_message(reply), answer=None)
-        rows = table_rows(reply.payload["records"])
-        names = column_names(rows)
+        names, rows = _table(reply.payload["records"], query, reply.payload["totalSize"])
         return self._pages.part("soql_rows.html", problem=None, answer=reply.payload, rows=rows, names=names)
 
     async def rows(self, request: Request) -> Response:
-        """The same as CSV, up to a bearable number of rows."""
+        """The same as CSV, up to a bearable number of rows; the file's name says if there are more."""
         form = await form_of(request)
-        self._pages.check_csrf(request, str(form.get("csrf", "")))
-        reply = await self._toolset.call("execute-soql", {"query": str(form.get("query", "")), "maxRows": MOST_CSV})
-        if reply.is_error or not isinstance(reply.payload, dict):
-            return self._refused(request, reply)
-        rows = table_rows(reply.payload["records"])
+        self._pages.check_csrf(request, form.get("csrf"))
+        query = form.get("query", "")
+        try:
+            records, total = await self._toolset.records(query, MOST_CSV)
+        except BedstoneError as error:
+            return self._pages.problem(request, error, page="salesforce")
+        names, rows = _table(records, query, total)
         text = io.StringIO()
-        writer = csv.DictWriter(text, column_names(rows), restval="")
+        writer = csv.DictWriter(text, names, restval="")
         writer.writeheader()
         writer.writerows({key: _safe(value) for key, value in row.items()} for row in rows)
-        headers = {**HEADERS, "Content-Disposition": 'attachment; filename="rows.csv"'}
+        name = f"rows-first-{MOST_CSV}-of-{total}.csv" if total > len(records) > 0 else "rows.csv"
+        headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
         return Response(text.getvalue(), media_type="text/csv", headers=headers)
 
     def _refused(self, request: Request, reply: Reply) -> Response:
@@ -171,6 +208,20 @@ class _Salesforce:
 def _message(reply: Reply) -> str:
     error = reply.payload.get("error") if isinstance(reply.payload, dict) else None
     return str(error.get("message")) if isinstance(error, dict) else reply.text
+
+
+def _table(records: list[dict[str, Any]], query: str, total: int) -> tuple[list[str], list[dict[str, Any]]]:
+    """What a query found, as columns and rows."""
+    from bedstone.salesforce.rows import column_names, counted, selected_columns, table_rows  # noqa: PLC0415 - parses
+
+    rows = table_rows(records) or counted(query, total)
+    return column_names(rows, selected_columns(query)), rows
+
+
+def _has(field: "Field", text: str) -> bool:
+    """Whether a field is called like that, or helps with it, or holds it as a value."""
+    said = (field.name, field.label, field.help or "", *field.reference_to, *field.values)
+    return not text or any(text in item.lower() for item in said)
 
 
 def _safe(value: Any) -> Any:

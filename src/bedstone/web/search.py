@@ -1,6 +1,6 @@
 """One box over everything: documentation, documents, articles; why each was found; by words, meaning or both."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -21,10 +21,11 @@ from bedstone.toolsets.docs.toolset import DocsToolset
 from bedstone.toolsets.knowledge.toolset import KnowledgeToolset
 from bedstone.toolsets.salesforce_knowledge.toolset import SalesforceKnowledgeToolset
 from bedstone.web.pages import Pages
+from bedstone.web.pages import whole as number
 
 SOURCES = {"docs": "Documentation", "knowledge": "Documents", "salesforce_knowledge": "Articles"}
 MODES: dict[Mode, str] = {"words": "Words alone", "vectors": "Meaning alone", "hybrid": "Words and meaning"}
-MOST_HITS, LONGEST, LEAST = 10, 500, 0.02
+MOST_HITS, MOST_OF_ONE, LONGEST, LEAST = 10, 50, 500, 0.02
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Group:
     hits: list[Hit]
     message: str | None = None
     facets: dict[str, list[tuple[str, int, str]]] = field(default_factory=dict)
+    more: str | None = None  # where further ones are
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Asked:
     source: str = ""
     mode: Mode = "hybrid"
     filters: Mapping[str, str] = field(default_factory=dict)
+    most: int = MOST_HITS  # results of a source
 
     @classmethod
     def of(cls, request: Request) -> "Asked":
@@ -64,12 +67,19 @@ class Asked:
         mode: Any = given.get("mode", "hybrid")
         filters = {key[2:]: value for key, value in given.items() if key.startswith("f.")}
         query = given.get("q", "").strip()[:LONGEST]
-        return cls(query, given.get("in", ""), mode if mode in MODES else "hybrid", filters)
+        most = min(number(given.get("most", str(MOST_HITS)), MOST_HITS), MOST_OF_ONE)
+        return cls(query, given.get("in", ""), mode if mode in MODES else "hybrid", filters, most)
 
     def address(self, **changes: str) -> str:
         """A link to this search with something else."""
         parts = {"q": self.query, "in": self.source, "mode": self.mode} | {f"f.{k}": v for k, v in self.filters.items()}
         return f"/search?{urlencode({key: value for key, value in (parts | changes).items() if value})}"
+
+    def more(self, source: str, hits: Sequence[Hit]) -> str | None:
+        """A link to further results of one source, if there may be any."""
+        if len(hits) < self.most or self.most >= MOST_OF_ONE:
+            return None
+        return self.address(**{"in": source, "most": str(min(self.most + 2 * MOST_HITS, MOST_OF_ONE))})
 
 
 def search_routes(pages: Pages) -> list[BaseRoute]:
@@ -136,7 +146,7 @@ async def _docs(toolset: DocsToolset, asked: Asked) -> Group:
     known = await toolset.ask(lambda library: library.facet_counts(asked.query, {}))
     filters = {key: value for key, value in asked.filters.items() if value in known.get(key, {})}
     counts = await toolset.ask(lambda library: library.facet_counts(asked.query, filters))
-    found = await toolset.ask(lambda library: library.compare(asked.query, filters, MOST_HITS, asked.mode))
+    found = await toolset.ask(lambda library: library.compare(asked.query, filters, asked.most, asked.mode))
     hits = [
         Hit(
             title=hit.stored.chunk.heading or hit.stored.document,
@@ -148,12 +158,15 @@ async def _docs(toolset: DocsToolset, asked: Asked) -> Group:
         )
         for hit in found
     ]
-    return Group(SOURCES["docs"], hits, facets=_facets(asked, counts))
+    return Group(SOURCES["docs"], hits, facets=_facets(asked, counts), more=asked.more("docs", hits))
 
 
 async def _documents(toolset: KnowledgeToolset, asked: Asked) -> Group:
+    counts = await toolset.ask(lambda base: base.format_counts(asked.query))
+    chosen = asked.filters.get("format")
+    filters = {"format": chosen} if chosen in counts else {}
     found = await toolset.ask(
-        lambda base: base.search(asked.query, top_k=MOST_HITS, min_relevance=LEAST, mode=asked.mode)
+        lambda base: base.search(asked.query, top_k=asked.most, min_relevance=LEAST, filters=filters, mode=asked.mode)
     )
     hits = [
         Hit(
@@ -166,7 +179,8 @@ async def _documents(toolset: KnowledgeToolset, asked: Asked) -> Group:
         )
         for hit in found
     ]
-    return Group(SOURCES["knowledge"], hits)
+    facets = _facets(asked, {"format": counts}) if counts else {}
+    return Group(SOURCES["knowledge"], hits, facets=facets, more=asked.more("knowledge", hits))
 
 
 async def _articles(toolset: SalesforceKnowledgeToolset, asked: Asked) -> Group:
@@ -174,7 +188,7 @@ async def _articles(toolset: SalesforceKnowledgeToolset, asked: Asked) -> Group:
     from bedstone.library.articles.article import Wanted  # noqa: PLC0415 - with the engine
 
     mirror = toolset.service.mirror
-    found = await to_thread.run_sync(mirror.search, Wanted(asked.query, limit=MOST_HITS), asked.mode)
+    found = await to_thread.run_sync(mirror.search, Wanted(asked.query, limit=asked.most), asked.mode)
     hits = [
         Hit(
             title=article.title,
@@ -185,7 +199,7 @@ async def _articles(toolset: SalesforceKnowledgeToolset, asked: Asked) -> Group:
         )
         for article in found.articles
     ]
-    return Group(SOURCES["salesforce_knowledge"], hits)
+    return Group(SOURCES["salesforce_knowledge"], hits, more=asked.more("salesforce_knowledge", hits))
 
 
 def _facets(asked: Asked, counts: Mapping[str, Mapping[str, int]]) -> dict[str, list[tuple[str, int, str]]]:

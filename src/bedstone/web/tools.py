@@ -26,7 +26,10 @@ def tool_routes(pages: Pages) -> list[BaseRoute]:
         raise UnknownTool(f"There is no tool called {name!r}.")
 
     async def listed(request: Request) -> Response:
-        groups = [(toolset.title, list(toolset.tools.values())) for toolset in pages.toolsets.values()]
+        groups = [
+            (toolset.title, [(tool, tokens(_told(tool))) for tool in toolset.tools.values()])
+            for toolset in pages.toolsets.values()
+        ]
         return pages.render(request, "tools.html", page="tools", groups=groups)
 
     async def shown(request: Request) -> Response:
@@ -69,6 +72,11 @@ def tool_routes(pages: Pages) -> list[BaseRoute]:
         Route("/tools/{name}", shown, methods=["GET"]),
         Route("/tools/{name}", called, methods=["POST"]),
     ]
+
+
+def _told(tool: Tool) -> str:
+    """What an agent reads of a tool before it calls it."""
+    return json.dumps([tool.name, tool.description, tool.input_schema])
 
 
 def _fields(tool: Tool, given: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -65,6 +65,15 @@ class Hint:
     suggested_filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class FileFacts:
+    """A file of a corpus, for people who look around."""
+
+    path: str
+    title: str
+    chunks: int
+
+
 class DocsCorpus:
     """An open index; reading it changes nothing on disk.
 
@@ -163,6 +172,17 @@ class DocsCorpus:
     def documents(self) -> list[Document]:
         """Every file, in the order of their paths."""
         return self._store.documents(limit=2**31)
+
+    @cached_property
+    def files(self) -> Sequence[FileFacts]:
+        """Every file, in the order of their paths."""
+        counts = self._store.chunk_counts()
+        return [FileFacts(item.id, item.title, counts.get(item.id, 0)) for item in self.documents()]
+
+    @cached_property
+    def facets(self) -> Mapping[str, Mapping[str, int]]:
+        """How many chunks have each value of each facet."""
+        return self._index.facet_counts(None, None)
 
     def text(self, path: str) -> str | None:
         """A whole file as it was indexed."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from bedstone.documents import Chunk, Document, StoredChunk
 from bedstone.ingest.prompt_templates import PromptTemplate
-from bedstone.library.docs.corpus import ChunkNotFound, DocHit, DocsCorpus, Hint
+from bedstone.library.docs.corpus import ChunkNotFound, DocHit, DocsCorpus, FileFacts, Hint
 from bedstone.library.docs.index import CORPUS
 from bedstone.search.cursor import make_cursor, read_cursor
 from bedstone.search.query import Mode
@@ -85,15 +85,20 @@ class DocsLibrary:
                 "description": corpus.metadata.get("corpus_description", ""),
                 "files": len(corpus.metadata["files"]),
                 "chunks": corpus.chunk_count,
-                "taxonomy": {key: list(entry.get("values", ())) for key, entry in corpus.taxonomy.items()},
+                "taxonomy": {key: corpus.facets.get(key, {}) for key in corpus.taxonomy},
             }
             for name, corpus in self._corpora.items()
         ]
 
-    def files(self, name: str) -> list[tuple[str, str]] | None:
-        """A corpus's files: path and title; None if there is no such corpus."""
+    def files(self, name: str) -> Sequence[FileFacts] | None:
+        """A corpus's files; None if there is no such corpus."""
         corpus = self._corpora.get(name)
-        return [(document.id, document.title) for document in corpus.documents()] if corpus else None
+        return corpus.files if corpus else None
+
+    def whereabouts(self, path: str) -> tuple[str, str]:
+        """The corpus of a file as agents call it, and its path there."""
+        name = next(iter(self._corpora)) if self._is_single else path.partition("/")[0]
+        return name, self._inside(name, path) or path
 
     def headings(self, name: str, path: str) -> list[Chunk]:
         """A file's chunks in order, with ids as agents use them."""

@@ -207,6 +207,10 @@ class KnowledgeBase:
             if score >= min_relevance
         ]
 
+    def format_counts(self, query: str) -> Mapping[str, int]:
+        """How many passages with a word of a query are of each format."""
+        return self._index.opened().index.facet_counts(query, None).get("format", {})
+
     # Reading
 
     def documents(self, context: str | None = None) -> list[Document]:
@@ -260,8 +264,14 @@ class KnowledgeBase:
         found = self.store.document(document_id)
         if found is not None:
             return found.metadata["filename"]
-        failed = next((task for task in self.failures() if task.details["document_id"] == document_id), None)
-        return str(failed.details["filename"]) if failed else self.document(document_id).metadata["filename"]
+        task = self.attempt(document_id)
+        is_over = task is not None and task.status == "failed"
+        return str(task.details["filename"]) if task and is_over else self.document(document_id).metadata["filename"]
+
+    def attempt(self, document_id: str) -> TaskRecord | None:
+        """The task of a document that is not there: still being read, or not readable."""
+        tasks = [*self.store.tasks({"queued", "running"}, limit=10**6), *self.failures()]
+        return next((task for task in tasks if task.details.get("document_id") == document_id), None)
 
     def failures(self) -> list[TaskRecord]:
         """Files that could not be read, until somebody dismisses them."""
@@ -270,7 +280,9 @@ class KnowledgeBase:
     def remove(self, document_id: str) -> int:
         """Remove a document with everything that belongs to it; how many chunks it had."""
         self.removable(document_id)
-        self._dismiss(task for task in self.failures() if task.details["document_id"] == document_id)
+        failures = self.failures()
+        digests = {task.details["digest"] for task in failures if task.details["document_id"] == document_id}
+        self._dismiss(task for task in failures if task.details["digest"] in digests)  # every try of the same file
         count = self.chunk_count(document_id)
         for task in self.store.tasks({"queued", "running"}):
             if task.details.get("document_id") == document_id:

@@ -71,26 +71,31 @@ def passage(hit: "KnowledgeHit") -> FoundPassage:
 
 
 def listed(base: "KnowledgeBase", arguments: Show) -> tuple[list[ListedDocument], int]:
-    """A page of what is there, what is on its way and what failed, in order; and how many there are in all."""
+    """A page of everything, in order; and how much there is in all."""
     if arguments.context is not None:
         base.contexts.check([arguments.context])
+    every = everything(base, arguments.context)
+    shown = list(ordered(every, arguments.sort_by, descending=arguments.sort_order == "desc"))
+    return rows(base, shown[arguments.offset : arguments.offset + arguments.limit]), len(shown)
+
+
+def everything(base: "KnowledgeBase", context: str | None = None) -> list[Document]:
+    """What is there, what is on its way and what failed."""
     documents = {item.id: item for item in base.documents()}
     tasks = [*base.store.tasks({"queued", "running"}, limit=10**6), *base.failures()]
     unfinished = [_unfinished(task) for task in tasks]
     digests = {item.digest for item in documents.values()}
     lacking = {item.digest: item for item in unfinished if item.id not in documents and item.digest not in digests}
-    every = [
-        item
-        for item in (*documents.values(), *lacking.values())
-        if arguments.context is None or arguments.context in contexts_of(item)
-    ]
-    shown = list(ordered(every, arguments.sort_by, descending=arguments.sort_order == "desc"))
-    page = shown[arguments.offset : arguments.offset + arguments.limit]
-    return [row(item, base.store.chunk_counts(item.id).get(item.id, 0)) for item in page], len(shown)
+    every = (*documents.values(), *lacking.values())
+    return [item for item in every if context is None or context in contexts_of(item)]
 
 
-def row(document: Document, chunks: int) -> ListedDocument:
-    """A line of a list."""
+def rows(base: "KnowledgeBase", documents: Sequence[Document]) -> list[ListedDocument]:
+    """Lines of a list."""
+    return [_row(item, base.chunk_count(item.id)) for item in documents]
+
+
+def _row(document: Document, chunks: int) -> ListedDocument:
     facts = document.metadata
     return ListedDocument.model_validate(
         {

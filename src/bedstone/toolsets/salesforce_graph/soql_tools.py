@@ -86,17 +86,28 @@ class SoqlTools(GraphTools):
         if address:
             page = await self._service.client(org.name).more(address)
         else:
-            report = await to_thread.run_sync(_validated, arguments.query, org)
-            if not report.valid:
-                raise _refusal(report, "query")
-            page = await self._queried(arguments.query, org)
+            page = await self._queried(arguments.query, org, FEW)
         return _page(page, org.name, address, skip, arguments)
 
-    async def _queried(self, query: str, org: "OrgGraph") -> dict[str, Any]:
+    async def records(self, query: str, most: int) -> tuple[list[dict[str, Any]], int]:
+        """The records of a query, as many as are bearable, and how many there are; for whoever keeps them in a file."""
+        org = await self._org(None)
+        page = await self._queried(query, org)
+        rows = list(page["records"])
+        while page.get("nextRecordsUrl") and len(rows) < most:
+            page = await self._service.client(org.name).more(page["nextRecordsUrl"])
+            rows += page["records"]
+        return rows[:most], page["totalSize"]
+
+    async def _queried(self, query: str, org: "OrgGraph", batch: int | None = None) -> dict[str, Any]:
+        """The first page of a query that validates."""
         from bedstone.salesforce.client import SalesforceError  # noqa: PLC0415
 
+        report = await to_thread.run_sync(_validated, query, org)
+        if not report.valid:
+            raise _refusal(report, "query")
         try:
-            return await self._service.client(org.name).query(query, batch=FEW)
+            return await self._service.client(org.name).query(query, batch=batch)
         except SalesforceError as error:
             if error.code != "SF_API_ERROR" or "details" not in error.details:
                 raise

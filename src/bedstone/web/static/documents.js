@@ -1,81 +1,106 @@
 // Files in: checked before they travel, a few at a time, and all watched by one stream while they are read.
+const list = document.getElementById("tasks");
 const drop = document.getElementById("drop");
 const csrf = document.querySelector("meta[name=csrf]").content;
 const AT_A_TIME = 2;
+const watched = new Map();
+let events = null;
 
-if (drop) {
-  const input = document.getElementById("files");
-  const list = document.getElementById("tasks");
+function line(name, item = document.createElement("li")) {
+  const text = document.createElement("span");
+  const bar = document.createElement("progress");
+  const button = document.createElement("button");
+  bar.max = 1;
+  bar.value = 0;
+  bar.setAttribute("aria-label", name);
+  button.className = "quiet";
+  button.hidden = true;
+  item.replaceChildren(text, bar, button);
+  list.append(item);
+  const offer = (label, work) => {
+    button.hidden = !label;
+    button.textContent = label;
+    button.onclick = work;
+  };
+  const say = (words, id) => {
+    const what = document.createElement(id ? "a" : "span");
+    what.textContent = name;
+    if (id) what.href = `/documents/${id}`;
+    text.replaceChildren(what, `: ${words}`);
+  };
+  return { item, bar, offer, say };
+}
+
+function ended(row, words, again) {
+  row.say(words);
+  row.bar.hidden = true;
+  row.offer(again ? "Try again" : "", again);
+}
+
+function watch(id, row, again) {
+  watched.set(id, { row, again });
+  const headers = { "x-csrf": csrf };
+  if ("cancel" in list.dataset) row.offer("Cancel", () => fetch(`/tasks/${id}/cancel`, { method: "POST", headers }));
+}
+
+function told(state) {
+  const { row, again } = watched.get(state.id) ?? {};
+  if (!row) return;
+  row.bar.value = state.progress ?? 0;
+  if (state.status === "queued" || state.status === "running") {
+    row.say(state.status === "running" ? state.current_step ?? "reading" : "queued");
+    return;
+  }
+  watched.delete(state.id);
+  if ("alone" in list.dataset) {  // the page of this one file tells now what came of it
+    location.reload();
+    return;
+  }
+  if (state.status !== "completed") {
+    ended(row, state.message ?? state.status ?? "failed", again);
+    return;
+  }
+  row.say("completed", state.result?.document_id);
+  row.bar.hidden = true;
+  row.offer("");
+  if (!watched.size) listAnew();
+}
+
+async function listAnew() {
+  const answer = await fetch(location.href);
+  const whole = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const listing = whole.getElementById("listing");
+  if (listing) document.getElementById("listing").replaceWith(listing);
+}
+
+function follow() {
+  events?.close();
+  if (!watched.size) return;
+  events = new EventSource(`/tasks?ids=${[...watched.keys()].join(",")}`);
+  events.addEventListener("end", () => events.close());
+  events.onmessage = (event) => told(JSON.parse(event.data));
+}
+
+function takeFiles() {
   const most = Number(drop.dataset.most) * 1024 * 1024;
+  const suffixes = new Set(drop.dataset.suffixes.split(" "));
   const waiting = [];
-  const watched = new Map();
   let uploading = 0;
-  let events = null;
-
-  const line = (name) => {
-    const item = document.createElement("li");
-    const text = document.createElement("span");
-    const bar = document.createElement("progress");
-    const button = document.createElement("button");
-    bar.max = 1;
-    bar.value = 0;
-    bar.setAttribute("aria-label", name);
-    button.className = "quiet";
-    button.hidden = true;
-    item.append(text, bar, button);
-    list.append(item);
-    const offer = (label, work) => {
-      button.hidden = !label;
-      button.textContent = label;
-      button.onclick = work;
-    };
-    return { item, bar, offer, say: (words) => { text.textContent = `${name}: ${words}`; } };
-  };
-
-  const ended = (row, file, words) => {
-    row.say(words);
-    row.bar.hidden = true;
-    row.offer("Try again", () => { row.item.remove(); add(file); });
-  };
-
-  const follow = () => {
-    events?.close();
-    if (!watched.size) return;
-    events = new EventSource(`/tasks?ids=${[...watched.keys()].join(",")}`);
-    events.addEventListener("end", () => events.close());
-    events.onmessage = (event) => {
-      const state = JSON.parse(event.data);
-      const { row, file } = watched.get(state.id) ?? {};
-      if (!row) return;
-      row.bar.value = state.progress ?? 0;
-      if (state.status === "queued" || state.status === "running") {
-        row.say(state.status === "running" ? state.current_step ?? "reading" : "queued");
-        return;
-      }
-      watched.delete(state.id);
-      if (state.status === "completed") {
-        row.say("completed");
-        row.bar.hidden = true;
-        row.offer("");
-      } else ended(row, file, state.status ?? state.message ?? "failed");
-    };
-  };
 
   const upload = async (file, row) => {
+    const again = () => { row.item.remove(); add(file); };
     row.say("uploading");
     const headers = { "x-csrf": csrf, "x-filename": encodeURIComponent(file.name) };
     try {
       const answer = await fetch("/documents", { method: "POST", body: file, headers });
       const is_json = (answer.headers.get("content-type") ?? "").includes("json");
-      const told = is_json ? await answer.json() : { message: await answer.text() };
+      const said = is_json ? await answer.json() : { message: await answer.text() };
       if (answer.status === 401) throw new Error("you are logged out: load the page again to log in");
-      if (!told.success || !told.task_id) throw new Error(told.message ?? "refused");
-      const id = told.task_id;
-      watched.set(id, { row, file });
-      row.offer("Cancel", () => fetch(`/tasks/${id}/cancel`, { method: "POST", headers: { "x-csrf": csrf } }));
+      if (!said.success || !said.task_id) throw new Error(said.message ?? "refused");
+      watch(said.task_id, row, again);
       follow();
     } catch (problem) {
-      ended(row, file, problem.message);
+      ended(row, problem.message, again);
     }
   };
 
@@ -87,11 +112,17 @@ if (drop) {
     next();
   };
 
+  const problemOf = (file) => {
+    const suffix = /\.[^.]+$/.exec(file.name)?.[0].toLowerCase() ?? "";
+    if (!suffixes.has(suffix)) return `${suffix || "a file without a suffix"} is not a kind that can be read`;
+    return file.size > most ? `larger than ${drop.dataset.most} MB` : "";
+  };
+
   const add = (file) => {
     const row = line(file.name);
-    if (file.size > most) {
-      row.say(`larger than ${drop.dataset.most} MB`);
-      row.bar.hidden = true;
+    const problem = problemOf(file);
+    if (problem) {
+      ended(row, problem);
       return;
     }
     row.say("waiting");
@@ -112,7 +143,9 @@ if (drop) {
     }
   };
 
-  input.addEventListener("change", () => { [...input.files].forEach(add); input.value = ""; });
+  for (const input of drop.querySelectorAll("input")) {
+    input.addEventListener("change", () => { [...input.files].forEach(add); input.value = ""; });
+  }
   drop.addEventListener("dragover", (event) => { event.preventDefault(); drop.classList.add("over"); });
   drop.addEventListener("dragleave", () => drop.classList.remove("over"));
   drop.addEventListener("drop", (event) => {
@@ -123,3 +156,9 @@ if (drop) {
     else [...event.dataTransfer.files].forEach(add);
   });
 }
+
+for (const item of list.querySelectorAll("[data-task]")) {  // what is being read since before
+  watch(item.dataset.task, line(item.textContent, item));
+}
+follow();
+if (drop) takeFiles();

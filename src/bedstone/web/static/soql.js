@@ -51,7 +51,14 @@ query.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) run();
 });
 form.addEventListener("click", (event) => {
-  const source = event.target.dataset?.use;
+  const { line, column, use: source } = event.target.dataset ?? {};
+  if (line) {  // to where the problem is, with its word chosen
+    const before = query.value.split("\n").slice(0, line - 1).join("\n");
+    const start = before.length + (line > 1 ? 1 : 0) + column - 1;
+    const word = /^\w+/.exec(query.value.slice(start))?.[0].length ?? 1;
+    query.focus();
+    query.setSelectionRange(start, start + word);
+  }
   if (!source) return;
   query.value = document.getElementById(source).textContent;
   validate();
