@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test docs bench bench-server bench-search bench-knowledge bench-salesforce soak conformance outside-clients screenshots clean
+.PHONY: help setup run check test docs bench bench-server bench-search bench-knowledge bench-salesforce bench-pages soak conformance outside-clients screenshots clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,7 +54,7 @@ test: check  ## Everything CI runs
 docs: setup  ## Write the generated reference pages again
 	@$(BIN)/python docs/build.py
 
-bench: bench-server bench-search bench-knowledge bench-salesforce  ## Every benchmark
+bench: bench-server bench-search bench-knowledge bench-salesforce bench-pages  ## Every benchmark
 
 bench-server: setup  ## Start-up and CPU per call beside a bare SDK server
 	@PYTHONPATH=tests $(BIN)/python benchmarks/bench_server.py
@@ -68,6 +68,9 @@ bench-knowledge: setup  ## Reading, embedding and searching files, beside peers 
 bench-salesforce: setup  ## The SOQL parser beside another one, and the demo org
 	@$(INSTALL) --group node
 	@PYTHONPATH=tests:benchmarks $(BIN)/python benchmarks/bench_salesforce.py
+
+bench-pages: setup  ## What the pages cost with 10,000 documents and 4,818 objects
+	@PYTHONPATH=tests:benchmarks $(BIN)/python benchmarks/bench_pages.py
 
 soak: setup  ## Kill the server at random moments, again and again (KILLS=60)
 	@PYTHONPATH=tests $(BIN)/python tests/soak/knowledge.py $(if $(KILLS),--kills $(KILLS))

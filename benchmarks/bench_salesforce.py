@@ -12,12 +12,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from large_schema import describes
+from large_schema import fill
 
 from bedstone.library.schema.search import SchemaSearch
-from bedstone.library.schema.store import SchemaStore, Staged
+from bedstone.library.schema.store import SchemaStore
 from bedstone.salesforce.demo_org.org import DemoOrg, open_org
-from bedstone.salesforce.graph.describes import from_describe, to_row
 from bedstone.salesforce.graph.paths import PathFinder
 from bedstone.salesforce.soql import parse_soql, write
 from bedstone.salesforce.validation import validate
@@ -106,7 +105,6 @@ def the_org(work: Path) -> None:
     org.close()
 
 
-LARGE = "apexdevtools_sobject_types.json.gz"
 PAIRS = (
     ("Account", "Opportunity"),
     ("Account", "Contact"),
@@ -131,11 +129,7 @@ QUESTIONS = (
 def the_graph(work: Path) -> None:
     """The largest schema there is: what a server with it costs."""
     store = SchemaStore(work / "large")
-    objects = [from_describe(item) for item in describes(DATA / "salesforce" / "schema" / LARGE)]
-    rows = [to_row(item) for item in objects]
-    store.stage([Staged(item.name, row, "") for item, row in zip(objects, rows, strict=True)], {})
-    store.complete([item.name for item in objects], {})
-    del objects
+    rows = fill(store, DATA)
     floor = _once(lambda: [json.loads(line) for line in rows])
     before = _memory_mb()
     started = time.process_time()

@@ -6,6 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from bedstone.library.schema.store import SchemaStore, Staged
+from bedstone.salesforce.graph.describes import from_describe, to_row
+
+FILE = "apexdevtools_sobject_types.json.gz"
 TYPES = {
     "Id": "reference",
     "String": "string",
@@ -21,6 +25,15 @@ TYPES = {
     "Location": "location",
     "Long": "long",
 }
+
+
+def fill(store: SchemaStore, data: Path) -> list[bytes]:
+    """Put it into a store as if an org had been synced; the rows."""
+    objects = [from_describe(item) for item in describes(data / "salesforce" / "schema" / FILE)]
+    rows = [to_row(item) for item in objects]
+    store.stage([Staged(item.name, row, "") for item, row in zip(objects, rows, strict=True)], {})
+    store.complete([item.name for item in objects], {"synced_at": "2026-01-01T00:00:00Z"})
+    return rows
 
 
 def describes(file: Path) -> Iterator[dict[str, Any]]:

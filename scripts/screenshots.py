@@ -1,28 +1,51 @@
 """Pictures of every page, with the demo content, for the README: `make screenshots`."""
 
+import argparse
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from support.processes import bedstone, listening
+from support.processes import BEDSTONE, Listening, bedstone, listening
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs" / "images"
 PAGES = {
     "home": "/",
     "search": "/search?q=how+do+I+fix+a+flat+tyre",
+    "beside": "/search/beside?q=how+do+I+fix+a+flat+tyre",
     "documents": "/documents",
-    "docs": "/docs/docs",
+    "document": "/documents?name=manual",
+    "unread": "/documents?status=failed",
+    "docs": "/docs",
+    "folder": "/docs/docs",
+    "file": "/docs/docs/guides/errors-and-retries.md",
+    "chunk": "/docs/chunk?id=guides/errors-and-retries.md%23errors-and-retries/backoff&context=1",
     "salesforce": "/salesforce",
     "object": "/salesforce/objects/Bike__c",
+    "fields": "/salesforce/objects/Case?fields=status",
+    "relationships": "/salesforce/objects/Account/relationships",
     "paths": "/salesforce/paths?from=Account&to=Bike__c",
     "soql": "/salesforce/soql?q=SELECT+Id,+Account.Nme+FROM+Contact+WHERE+CreatedDate+%3E+LAST_365_DAYS",
-    "tools": "/tools/search_docs",
+    "rows": "/salesforce/soql?q=SELECT+Name,+Account.Name,+Email+FROM+Contact+ORDER+BY+Name+LIMIT+20",
+    "article": "/search?in=salesforce_knowledge&q=battery",
+    "tools": "/tools",
+    "tool": "/tools/search_docs?query=rate+limits",
     "quality": "/quality",
+    "problem": "/nowhere",
 }
+THEN = {  # what is clicked before the picture is taken
+    "document": "tbody a",
+    "unread": "tbody a",
+    "rows": "#run",
+    "article": "#results article a",
+    "tool": "#call button",
+}
+IN_README = ("home", "search", "documents", "folder", "object", "soql", "tool", "quality")
 WIDE, NARROW = (1280, 860), (390, 844)
 
 
@@ -30,31 +53,57 @@ def main() -> None:
     browser_path = shutil.which("chromium") or shutil.which("google-chrome")
     if browser_path is None:
         sys.exit("There is no Chromium here.")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all", type=Path, help="folder for the pictures that the README does not show")
+    others = parser.parse_args().all or ROOT / ".cache" / "screenshots"
+    others.mkdir(parents=True, exist_ok=True)
     PICTURES.mkdir(parents=True, exist_ok=True)
-    config = ROOT / "demo" / "bedstone.toml"
-    with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) / "data"
-        built = bedstone("docs", "build", ROOT / "demo" / "docs", "--config", config, "--data-dir", data)
-        assert built.returncode == 0, built.stderr
-        with (
-            listening("--config", config, "--data-dir", data, log=Path(folder) / "log") as server,
-            sync_playwright() as driver,
-        ):
-            browser = driver.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
-            for size, scheme, suffix in ((WIDE, "light", ""), (NARROW, "dark", "-narrow")):
-                page = browser.new_page(
-                    viewport={"width": size[0], "height": size[1]},
-                    color_scheme="dark" if scheme == "dark" else "light",
-                )
-                page.wait_for_timeout(15_000 if not suffix else 0)  # the demo content is read and synced meanwhile
-                for name, path in PAGES.items():
-                    picture(page, f"{server.base}{path}", PICTURES / f"{name}{suffix}.png")
-            browser.close()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served(Path(folder)) as server,
+        sync_playwright() as driver,
+    ):
+        browser = driver.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
+        for size, scheme, suffix in ((WIDE, "light", ""), (NARROW, "dark", "-narrow")):
+            page = browser.new_page(
+                viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if scheme == "dark" else "light"
+            )
+            page.wait_for_timeout(15_000 if not suffix else 0)  # the demo content is read and synced meanwhile
+            for name, path in PAGES.items():
+                target = PICTURES if name in IN_README and not suffix else others
+                picture(page, f"{server.base}{path}", THEN.get(name), target / f"{name}{suffix}.png")
+        browser.close()
+    sys.stderr.write(f"Pictures for the README in {PICTURES.relative_to(ROOT)}, all others in {others}\n")
 
 
-def picture(page: Page, address: str, file: Path) -> None:
+@contextmanager
+def served(folder: Path) -> Iterator[Listening]:
+    """The demo content, with a file that cannot be read and two runs of an evaluation."""
+    data, demo = folder / "data", ROOT / "demo"
+    options = ("--config", demo / "bedstone.toml", "--data-dir", data)
+    torn = folder / "torn.pdf"
+    torn.write_bytes(b"%PDF-1.7 torn in half")
+    built = bedstone("docs", "build", demo / "docs", *options)
+    assert built.returncode == 0, built.stderr
+    bedstone("knowledge", "add", torn, *options)
+    for provider in ("none", "minilm"):
+        index = folder / provider
+        bedstone("docs", "build", "--docs-dir", demo / "docs", "--out", index, "--embedding-provider", provider)
+        server = (BEDSTONE, "serve", "--toolsets", "docs", "--docs-index", index)
+        bedstone(
+            *("eval", "run", "--cases", demo / "questions.json", "--name", "demo", "--data-dir", data, "--", *server)
+        )
+    with listening(*options, log=folder / "log") as server:
+        yield server
+
+
+def picture(page: Page, address: str, then: str | None, file: Path) -> None:
     page.goto(address)
     page.wait_for_load_state("networkidle")
+    if then:
+        page.locator(then).first.click()
+        page.wait_for_timeout(500)
+        page.wait_for_load_state("networkidle")
     page.screenshot(path=file)
 
 

@@ -282,6 +282,21 @@ def test_searches_go_on_while_the_index_catches_up(index: SearchIndex, store: Me
     assert problems == []
 
 
+def test_catching_up_ends_while_others_go_on_writing(tmp_path: Path, store: MemoryStore) -> None:
+    index, rounds = WordIndex(tmp_path / "words"), 0
+
+    def write_on(_: int) -> None:
+        nonlocal rounds
+        rounds += 1
+        assert rounds < 10, "it runs after the writer"
+        store.put([document(f"later-{rounds}", "A later note about tulips.")])
+
+    index.catch_up(store, write_on)
+    index.catch_up(store, write_on)
+    assert len(index.search("tulips", None, 5)) == 1
+    index.finish()
+
+
 def test_a_failed_catch_up_leaves_nothing_behind(tmp_path: Path, store: MemoryStore) -> None:
     words = WordIndex(tmp_path / "words")
     broken = store.chunks_between

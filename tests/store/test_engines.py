@@ -253,6 +253,26 @@ def test_vectors_can_be_forgotten_and_documents_renamed(store: StoreEngine) -> N
     assert store.unembedded()
 
 
+def test_the_version_tells_of_documents_alone(tmp_path: Path) -> None:
+    """What is kept by it is not read again for every vector that is made."""
+    store, other = SqliteStore(tmp_path / "store.sqlite"), SqliteStore(tmp_path / "store.sqlite")
+    seen = {store.version()}
+    store.put([(document("a"), chunks("a", 1))])
+    seen.add(store.version())
+    store.put_passages(vectors(store, "a"))
+    store.set_setting("speed", "7")
+    assert store.version() in seen
+    store.update_documents([replace(document("a"), title="Other")])
+    seen.add(store.version())
+    other.put([(document("b"), chunks("b", 1))])
+    seen.add(store.version())
+    store.delete(["a"])
+    seen.add(store.version())
+    assert len(seen) == 5
+    store.close()
+    other.close()
+
+
 def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.sqlite")
     store.seal()

@@ -12,6 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, sync_playwright
 
+from support.demo_org import Running, V, log_in
 from support.processes import Listening, bedstone, listening
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -313,6 +314,50 @@ def test_a_schema_is_looked_at_and_queried(browser: Browser, tmp_path: Path) -> 
         page.get_by_role("button", name="Run").click()
         expect(page.locator("#rows")).to_contain_text("no org to ask")
         page.close()
+
+
+def test_an_org_is_asked_and_what_it_says_is_text(demo: Running, page: Page, tmp_path: Path) -> None:
+    """Rows with paging, CSV without formulas, an article: whatever the records hold, nothing of it runs."""
+    data = ("--data-dir", tmp_path / "data")
+    log_in(demo, tmp_path / "data")
+    for command in ("sync-schema", "sync-knowledge"):
+        made = bedstone("salesforce", command, *data)
+        assert made.returncode == 0, made.stderr
+    for name in ("=1+1", "<img src=x onerror=alert(3)>"):
+        made_record = demo.http.post(f"{V}/sobjects/Contact", json={"LastName": name, "Title": "Tester"})
+        assert made_record.status_code == 201
+    toolsets = ("--toolsets", "salesforce_graph,salesforce_knowledge")
+    with listening(*data, *toolsets, log=tmp_path / "log") as server:
+        page.goto(f"{server.base}/salesforce/soql")
+        page.get_by_label("Query").fill("SELECT LastName, Account.Name FROM Contact WHERE Title = 'Tester'")
+        page.get_by_role("button", name="Run").click()
+        table = page.locator("#rows table")
+        expect(table).to_contain_text("<img src=x onerror=alert(3)>")
+        expect(table.locator("th")).to_have_text(["LastName", "Account.Name"])
+        with page.expect_download() as download:
+            page.get_by_role("button", name="CSV").click()
+        text = download.value.path().read_text()
+        assert text.splitlines()[0] == "LastName,Account.Name"
+        assert "'=1+1," in text
+        page.get_by_label("Query").fill("SELECT COUNT() FROM Contact")
+        page.get_by_role("button", name="Run").click()
+        expect(table.locator("th")).to_have_text(["COUNT()"])
+        page.get_by_label("Query").fill("SELECT Id FROM Contact ORDER BY Id")
+        page.keyboard.press("Control+Enter")
+        expect(page.locator("#rows tbody tr")).to_have_count(100)
+        page.get_by_role("button", name="More").click()
+        expect(page.locator("#rows tbody tr")).to_have_count(200)
+        with page.expect_download() as download:
+            page.get_by_role("button", name="CSV").click()
+        assert (
+            len(download.value.path().read_text().splitlines())
+            == demo.query("SELECT COUNT() FROM Contact")["totalSize"] + 1
+        )
+        page.goto(f"{server.base}/salesforce")
+        page.get_by_role("link", name="Articles").click()
+        page.get_by_label("Search everything").fill("battery")
+        page.locator("#results article").get_by_role("link").first.click()
+        expect(page.locator(".chunk")).to_contain_text("attery")
 
 
 def test_documentation_is_browsed_down_to_what_an_agent_sees(server: Listening, page: Page) -> None:

@@ -487,7 +487,7 @@ def _print_rows(rows: list[dict[str, Any]], output: str, selected: Sequence[str]
     if output == "csv":
         import csv
 
-        writer = csv.DictWriter(sys.stdout, names, restval="")
+        writer = csv.DictWriter(sys.stdout, names, restval="", extrasaction="ignore")
         writer.writeheader()
         writer.writerows(flat)
         return

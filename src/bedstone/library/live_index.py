@@ -46,6 +46,8 @@ class LiveIndex:
     @property
     def embedder(self) -> "Embedder | None":
         """The model, loaded when it is first needed; one that cannot be had is asked for again after a while."""
+        if self._has_embedder:  # nobody waits for an index that is catching up
+            return self._embedder
         with self._lock:
             if not self._has_embedder and time.monotonic() - self._tried > RETRY_SECONDS:
                 self._tried = time.monotonic()

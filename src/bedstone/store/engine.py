@@ -84,7 +84,7 @@ class StoreEngine(Protocol):
         """Replace what is known of documents without touching their chunks; no change for any index."""
 
     def version(self) -> tuple[int, int]:
-        """Another one after every change, whoever made it."""
+        """Another one whenever documents may have changed, whoever changed them."""
 
     def with_digest(self, digest: str) -> Document | None:
         """A document with this digest."""

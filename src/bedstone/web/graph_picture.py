@@ -8,6 +8,7 @@ from typing import Any
 from bedstone.library.schema.service import OrgGraph
 
 FIRST_RING, SECOND_RING, MOST = 230.0, 430.0, 24
+CROWD, ASIDE = 10, 50.0
 MARGIN = 90.0
 STEP, ROW = 210.0, 70.0
 
@@ -82,6 +83,9 @@ def paths_picture(paths: Sequence[Mapping[str, Any]]) -> Picture:
 
 
 def _around(number: int, count: int, radius: float) -> tuple[float, float]:
+    """A place on a ring; where many stand on it, every other one a step inside, so that no two overlap."""
+    if count > CROWD and number % 2:
+        radius -= ASIDE
     angle = 2 * pi * number / max(count, 1) - pi / 2
     return round(radius * 1.5 * cos(angle), 1), round(radius * sin(angle), 1)
 

@@ -73,8 +73,8 @@ async def _figures(toolset: Toolset) -> Figures:
             return [("org", org.name), *counts, ("synced", org.facts.get("synced_at", "")[:DAY])]
         case SalesforceKnowledgeToolset():
             mirror = toolset.service.mirror
-            mirrored = await to_thread.run_sync(lambda: mirror.mirrored_at)
-            return [("mirrored", mirrored[:DAY] if mirrored else "not yet")]
+            mirrored, count = await to_thread.run_sync(lambda: (mirror.mirrored_at, mirror.count))
+            return [("articles", f"{count:,}"), ("mirrored", mirrored[:DAY])] if mirrored else [("mirrored", "not yet")]
     if "knowledge-status" in toolset.tools:
         facts = await _asked(toolset, "knowledge-status")
         base, changed = facts.get("knowledge_base", {}), facts.get("last_updated")

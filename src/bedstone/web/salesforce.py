@@ -90,20 +90,19 @@ class _Salesforce:
         from bedstone.web.graph_picture import neighbourhood  # noqa: PLC0415 - with the engine
 
         name = request.path_params["name"]
-        reply = await self._toolset.call("get-object", {"apiName": name})
-        if reply.is_error or not isinstance(reply.payload, dict):
-            return self._refused(request, reply)
+        org = await self._toolset.graph()
+        item = org.graph.get(name)
+        if item is None:  # the tool says it best, with names that may have been meant
+            return self._refused(request, await self._toolset.call("get-object", {"apiName": name}))
         depth = 2 if request.query_params.get("depth") == "2" else 1
         text, kind = (request.query_params.get(key, "").strip() for key in ("fields", "type"))
-        org = await self._toolset.graph()
-        item = org.graph.objects[reply.payload["object"]["apiName"].lower()]
         chosen = [field for field in item.fields if _has(field, text.lower()) and kind in ("", field.type)]
         pages = Pager.of(request, len(chosen), PAGE)
         return self._pages.render(
             request,
             "object.html",
             page="salesforce",
-            details=reply.payload["object"],
+            item=item,
             picture=await to_thread.run_sync(neighbourhood, org, item.name, depth),
             depth=depth,
             fields=pages.cut(chosen),
@@ -193,7 +192,7 @@ class _Salesforce:
             return self._pages.problem(request, error, page="salesforce")
         names, rows = _table(records, query, total)
         text = io.StringIO()
-        writer = csv.DictWriter(text, names, restval="")
+        writer = csv.DictWriter(text, names, restval="", extrasaction="ignore")
         writer.writeheader()
         writer.writerows({key: _safe(value) for key, value in row.items()} for row in rows)
         name = f"rows-first-{MOST_CSV}-of-{total}.csv" if total > len(records) > 0 else "rows.csv"

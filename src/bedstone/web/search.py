@@ -1,7 +1,7 @@
 """One box over everything: documentation, documents, articles; why each was found; by words, meaning or both."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -60,6 +60,7 @@ class Asked:
     mode: Mode = "hybrid"
     filters: Mapping[str, str] = field(default_factory=dict)
     most: int = MOST_HITS  # results of a source
+    facets: bool = True  # whether to say what the results can be narrowed by
 
     @classmethod
     def of(cls, request: Request) -> "Asked":
@@ -107,7 +108,7 @@ def search_routes(pages: Pages) -> list[BaseRoute]:
         asked = Asked.of(request)
         columns = []
         for mode, title in MODES.items():
-            found = await groups(Asked(asked.query, asked.source, mode, asked.filters))
+            found = await groups(replace(asked, mode=mode, facets=False))
             columns.append((title, found))
         return pages.render(request, "beside.html", page="search", asked=asked, columns=columns)
 
@@ -162,8 +163,9 @@ async def _docs(toolset: DocsToolset, asked: Asked) -> Group:
 
 
 async def _documents(toolset: KnowledgeToolset, asked: Asked) -> Group:
-    counts = await toolset.ask(lambda base: base.format_counts(asked.query))
     chosen = asked.filters.get("format")
+    is_counted = asked.facets or chosen is not None
+    counts = await toolset.ask(lambda base: base.format_counts(asked.query)) if is_counted else {}
     filters = {"format": chosen} if chosen in counts else {}
     found = await toolset.ask(
         lambda base: base.search(asked.query, top_k=asked.most, min_relevance=LEAST, filters=filters, mode=asked.mode)

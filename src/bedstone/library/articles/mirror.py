@@ -82,6 +82,11 @@ class ArticleMirror:
             return None
         return self._opened()[0].setting(MIRRORED_AT)
 
+    @property
+    def count(self) -> int:
+        """How many articles it holds."""
+        return self._opened()[0].counts().documents if self._file.exists() else 0
+
     def close(self) -> None:
         """Let go of files."""
         with self._lock:

@@ -93,13 +93,14 @@ class WordIndex:
     def catch_up(self, store: StoreEngine, progress: Callable[[int], None] | None = None) -> None:
         """Apply what happened in the store since; from the beginning if the index followed another history."""
         with self._lock:
+            last = store.last_change()  # whoever writes goes on writing: what comes later is for the next time
             seq, stamp = self.applied
             if seq and [change.stamp for change in store.changes(seq - 1, 1)] != [stamp]:
                 self._writer.delete_all_documents()
                 seq = 0
             title = lru_cache(maxsize=16)(lambda document: getattr(store.document(document), "title", ""))
             try:
-                while changes := store.changes(seq, BATCH_CHANGES):
+                while last and seq < last.seq and (changes := store.changes(seq, BATCH_CHANGES)):
                     for change in changes:
                         self._remove(change.gone_first, change.gone_last)
                         if change.kind == "put":

@@ -118,7 +118,7 @@ class SqliteStore:
         self._only_reader = self._open_reader() if read_only else None
 
     def put(self, items: Iterable[DocumentAndChunks]) -> None:
-        with self._transaction() as db:
+        with self._transaction(documents=True) as db:
             for document, chunks in items:
                 gone = self._remove(db, document.id)
                 db.execute(
@@ -128,7 +128,7 @@ class SqliteStore:
                 _record(db, "put", self._insert_chunks(db, document.id, chunks), gone)
 
     def delete(self, document_ids: Iterable[str]) -> None:
-        with self._transaction() as db:
+        with self._transaction(documents=True) as db:
             for document_id in document_ids:
                 if db.execute("SELECT 1 FROM document WHERE id = ?", (document_id,)).fetchone():
                     _record(db, "delete", EMPTY_RANGE, self._remove(db, document_id))
@@ -155,7 +155,7 @@ class SqliteStore:
     def update_documents(self, documents: Iterable[Document]) -> None:
         rows = [(item.title, item.digest, json.dumps(dict(item.metadata)), item.id) for item in documents]
         if rows:
-            with self._transaction() as db:
+            with self._transaction(documents=True) as db:
                 db.executemany("UPDATE document SET title = ?, digest = ?, metadata = ? WHERE id = ?", rows)
 
     def version(self) -> tuple[int, int]:
@@ -380,7 +380,7 @@ class SqliteStore:
         return self._reader().execute(query, values).fetchall()
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, *, documents: bool = False) -> Iterator[sqlite3.Connection]:
         assert self._writer is not None, "the store was opened for reading"
         with self._lock:
             # A deferred transaction that reads first fails at once when somebody else commits in between.
@@ -391,7 +391,7 @@ class SqliteStore:
                 self._writer.execute("ROLLBACK")
                 raise
             self._writer.execute("COMMIT")
-            self._written += 1
+            self._written += documents
 
     @staticmethod
     def _remove(db: sqlite3.Connection, document_id: str) -> tuple[int, int]:
