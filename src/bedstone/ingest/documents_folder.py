@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 
@@ -62,11 +63,11 @@ class DocumentsFolder:
 
     def paths(self) -> list[str]:
         """Every document, in the order of their paths; links are followed, loops are not."""
-        return [path for path in self._everything() if path.endswith(SUFFIXES) and not _is_template(path)]
+        return [path for path in self._everything if path.endswith(SUFFIXES) and not _is_template(path)]
 
     def template_paths(self) -> list[str]:
         """Every prompt template."""
-        return [path for path in self._everything() if _is_template(path)]
+        return [path for path in self._everything if _is_template(path)]
 
     def signature(self, path: str) -> str:
         """What a file's chunks depend on, as far as one can tell without reading it; empty if one cannot."""
@@ -101,7 +102,9 @@ class DocumentsFolder:
         manifest = self.manifests.nearest(path)
         return manifest.plan(path) if manifest else (Strategy(), {})
 
+    @cached_property
     def _everything(self) -> list[str]:
+        """What there was when somebody first asked."""
         return sorted(self._walk(str(self.root), "", frozenset()), key=lambda path: path.split("/"))
 
     def _walk(self, folder: str, inside: str, above: frozenset[str]) -> Iterator[str]:
