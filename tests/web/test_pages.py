@@ -233,10 +233,50 @@ def test_a_token_is_asked_for_once(browser: Browser, tmp_path: Path) -> None:
         headers = {"cookie": f"{cookie['name']}={cookie['value']}", "content-type": "application/json"}
         message = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'
         assert server.request("POST", "/mcp", message, headers)[0] == 401  # agents show the token itself
+        status, body = server.request("GET", "/documents", None, headers)
+        csrf = _csrf(body)
+        form = {**headers, "x-csrf": csrf, "content-type": "application/x-www-form-urlencoded"}
+        there = {"origin": f"http://127.0.0.1:{server.port + 1}"}
+        assert server.request("POST", "/documents/x/remove", b"", form)[0] == 404
+        status, body = server.request("POST", "/documents/x/remove", b"", form | there)
+        assert (status, b"another page" in body) == (403, True)  # a cookie knows no ports
+        assert b'content=""' in server.request("GET", "/login")[1]  # nobody is given the key to our forms
         page.get_by_role("button", name="Log out").click()
         page.goto(server.base)
         expect(page).to_have_url(f"{server.base}/login?next=/")
+        assert server.request("GET", "/documents", None, headers)[0] == 401
         context.close()
+
+
+def test_what_is_broken_is_said_and_hides_nothing_else(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("Opening hours are nine to five.")
+    index = tmp_path / "data" / "index"
+    index.mkdir(parents=True)
+    (index / "knowledge.sqlite").write_bytes(b"no database, whoever wrote this" * 100)
+    options = ("--data-dir", tmp_path / "data", "--kb-file", tmp_path / "notes.txt", "--toolsets", "knowledge,kb")
+    with listening(*options, log=tmp_path / "log") as server:
+        page = browser.new_page()
+        page.goto(server.base)
+        expect(page.locator(".error")).to_contain_text("the server's log says why")
+        expect(page.get_by_text("available")).to_be_visible()
+        page.goto(f"{server.base}/search?q=hours")
+        expect(page.locator("#results")).to_contain_text("the server's log says why")
+        page.goto(f"{server.base}/documents")
+        expect(page.get_by_role("alert")).to_contain_text("the server's log says why")
+        page.goto(f"{server.base}/nowhere/")
+        expect(page.get_by_role("alert")).to_contain_text("There is no page at /nowhere/")
+        page.close()
+
+
+def test_more_files_than_one_stream_watches_are_all_told_of(server: Listening, page: Page, tmp_path: Path) -> None:
+    files = [tmp_path / f"note-{number}.txt" for number in range(104)]
+    for file in files:
+        file.write_text(f"Note {file.stem} about herons.")
+    page.goto(f"{server.base}/documents")
+    page.set_input_files("#files", [str(file) for file in files])
+    expect(page.locator("#tasks li", has_text="completed")).to_have_count(104, timeout=120_000)
+    page.goto(f"{server.base}/documents?name=note-&page=3")
+    expect(page.locator("tbody tr")).to_have_count(4)
 
 
 def test_a_read_only_server_offers_and_takes_no_changes(browser: Browser, tmp_path: Path) -> None:
@@ -263,28 +303,25 @@ def test_a_read_only_server_offers_and_takes_no_changes(browser: Browser, tmp_pa
         page.close()
 
 
-def test_a_schema_is_looked_at_and_queried(browser: Browser, tmp_path: Path) -> None:
-    folder = tmp_path / "describes"
-    folder.mkdir()
-    for name, link in (("Account", None), ("Contact", "Account")):
+def _import_schema(folder: Path, data: Path, name: str) -> None:
+    """Two objects, as an org describes them."""
+    folder.mkdir(exist_ok=True)
+    link = {"type": "reference", "referenceTo": ["Account"], "relationshipName": "Account"}
+    for item, more in (("Account", []), ("Contact", [{"name": "AccountId", "label": "Account", **link}])):
         fields = [
-            {"name": "Id", "label": f"{name} ID", "type": "id"},
-            {"name": "Name", "label": f"{name} <b>Name</b>", "type": "string", "nameField": True},
+            {"name": "Id", "label": f"{item} ID", "type": "id"},
+            {"name": "Name", "label": f"{item} <b>Name</b>", "type": "string", "nameField": True},
         ]
-        if link:
-            fields.append(
-                {
-                    "name": "AccountId",
-                    "label": "Account",
-                    "type": "reference",
-                    "referenceTo": [link],
-                    "relationshipName": link,
-                }
-            )
-        (folder / f"{name}.json").write_text(json.dumps({"name": name, "label": name, "fields": fields}))
-    made = bedstone("salesforce", "sync-schema", "--from", folder, "--data-dir", tmp_path / "data")
+        described = {"name": item, "label": item, "fields": [*fields, *more]}
+        (folder / f"{item}.json").write_text(json.dumps(described))
+    made = bedstone("salesforce", "sync-schema", "--from", folder, "--name", name, "--data-dir", data)
     assert made.returncode == 0, made.stderr
-    with listening("--data-dir", tmp_path / "data", "--toolsets", "salesforce_graph", log=tmp_path / "log") as server:
+
+
+def test_a_schema_is_looked_at_and_queried(browser: Browser, tmp_path: Path) -> None:
+    data = ("--data-dir", tmp_path / "data")
+    _import_schema(tmp_path / "describes", tmp_path / "data", "one")
+    with listening(*data, "--toolsets", "salesforce_graph", log=tmp_path / "log") as server:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.goto(f"{server.base}/salesforce")
         page.get_by_role("link", name="Contact").click()
@@ -306,6 +343,13 @@ def test_a_schema_is_looked_at_and_queried(browser: Browser, tmp_path: Path) -> 
             expect(checked.get_by_role("heading", level=1)).to_be_visible()
             assert Axe().run(checked, options=AXE_RULES).response["violations"] == [], path
         context.close()
+        page.goto(f"{server.base}/salesforce/soql?q=SELECT+Id%0AFROM+Contact+LIMIT+1")
+        page.get_by_label("Query").fill(
+            "SELECT Id\nFROM Contact\nWHERE Name = '\N{GRINNING FACE}' AND Nmae = 'x' LIMIT 1"
+        )
+        page.get_by_role("button", name="line 3").first.click()
+        chosen = "box => box.value.slice(box.selectionStart, box.selectionEnd)"
+        assert page.get_by_label("Query").evaluate(chosen) == "Nmae"
         page.goto(f"{server.base}/salesforce/soql?q=SELECT+Id+FROM+Acount+LIMIT+1")
         expect(page.locator("#check")).to_contain_text("column 16")
         page.get_by_role("button", name="Use it").click()
@@ -313,6 +357,22 @@ def test_a_schema_is_looked_at_and_queried(browser: Browser, tmp_path: Path) -> 
         expect(page.locator("#check")).to_contain_text("valid")
         page.get_by_role("button", name="Run").click()
         expect(page.locator("#rows")).to_contain_text("no org to ask")
+        page.close()
+
+
+def test_each_of_several_schemas_has_its_pages(browser: Browser, tmp_path: Path) -> None:
+    data = ("--data-dir", tmp_path / "data")
+    for name in ("one", "two"):
+        _import_schema(tmp_path / "describes", tmp_path / "data", name)
+    with listening(*data, "--toolsets", "salesforce_graph", log=tmp_path / "log") as server:
+        page = browser.new_page()
+        page.goto(f"{server.base}/salesforce")
+        page.get_by_role("link", name="two").click()
+        page.get_by_role("link", name="Contact").click()
+        expect(page).to_have_url(f"{server.base}/salesforce/orgs/two/objects/Contact")
+        expect(page.locator("svg a", has_text="Account")).to_be_visible()
+        page.goto(f"{server.base}/salesforce/objects/Contact")
+        expect(page.get_by_role("alert")).to_contain_text("Say which org")
         page.close()
 
 
@@ -354,9 +414,10 @@ def test_an_org_is_asked_and_what_it_says_is_text(demo: Running, page: Page, tmp
             == demo.query("SELECT COUNT() FROM Contact")["totalSize"] + 1
         )
         page.goto(f"{server.base}/salesforce")
-        page.get_by_role("link", name="Articles").click()
-        page.get_by_label("Search everything").fill("battery")
-        page.locator("#results article").get_by_role("link").first.click()
+        page.get_by_role("navigation").get_by_role("link", name="Articles").click()
+        page.get_by_label("Title has").fill("battery")
+        page.keyboard.press("Enter")
+        page.locator("tbody").get_by_role("link").first.click()
         expect(page.locator(".chunk")).to_contain_text("attery")
 
 
@@ -393,7 +454,8 @@ def test_nobody_is_kept_out(server: Listening, browser: Browser, scheme: str) ->
     context = browser.new_context(bypass_csp=True, color_scheme="dark" if scheme == "dark" else "light")
     page = context.new_page()
     for path in (
-        "/", "/search?q=cursor", "/search/beside?q=cursor", "/documents", "/docs", "/docs/docs", "/docs/docs/guide.md",
+        "/", "/search?q=cursor", "/search/beside?q=cursor", "/documents", "/docs", "/docs/corpora/docs",
+        "/docs/corpora/docs/guide.md", "/docs/chunk?id=guide.md%23guide/pagination",
         "/tools", "/tools/knowledge-search", "/quality", "/nowhere", "/tools/none",
     ):  # fmt: skip
         page.goto(f"{server.base}{path}")
@@ -403,28 +465,37 @@ def test_nobody_is_kept_out(server: Listening, browser: Browser, scheme: str) ->
 
 
 def test_odd_input_is_answered_in_words(server: Listening) -> None:
-    _, body = server.request("GET", "/")
-    found = re.search(rb'name="csrf" content="(\w+)"', body)
-    assert found
-    csrf = found[1].decode()
+    csrf = _csrf(server.request("GET", "/")[1])
     form = {"x-csrf": csrf, "content-type": "application/x-www-form-urlencoded"}
     for path in (
-        "/docs/docs?start=%C2%B2",
-        f"/docs/docs?start={'9' * 5000}",
+        "/docs/corpora/docs?page=%C2%B2",
+        f"/docs/corpora/docs?page={'9' * 5000}",
         "/documents?page=99999",
         "/documents?page=-1",
     ):
         assert server.request("GET", path)[0] == 200, path
     assert server.request("POST", "/tools/nope", b"", form)[0] == 404
     assert server.request("POST", "/tasks/x/cancel", b"", form)[0] == 404
-    assert server.request("POST", "/login", b"x" * 2_000_000, form)[0] == 413
+    assert server.request("POST", "/tools/get_kb_info", b"x" * 2_000_000, form)[0] == 413
     name = "%E6%BC%A2" * 100 + ".txt"
     status, body = server.request("POST", "/documents", b"Tulips.", {"x-csrf": csrf, "x-filename": name})
     assert status == 202, body
     document = _added(server)
-    for bad in (rb"metadata={%22a%22:%22\ud800%22}", b"metadata=" + b"[" * 5_000, b"metadata=5"):
+    for bad in (
+        rb"metadata={%22a%22:%22\ud800%22}",
+        b"metadata={%22a%22:NaN}",
+        b"metadata={%22a%22:1e999}",
+        b"metadata=" + b"[" * 5_000,
+        b"metadata=5",
+    ):
         assert server.request("POST", f"/documents/{document}/metadata", bad, form)[0] == 400
     assert server.request("GET", f"/documents/{document}")[0] == 200
+
+
+def _csrf(page: bytes) -> str:
+    found = re.search(rb'name="csrf" content="(\w+)"', page)
+    assert found
+    return found[1].decode()
 
 
 def _added(server: Listening) -> str:
@@ -441,17 +512,19 @@ def test_pages_about_mcp_are_pages_and_deep_links_survive_the_login(browser: Bro
     (tmp_path / "token").write_text(TOKEN)
     (tmp_path / "guide" / "mcp").mkdir(parents=True)
     (tmp_path / "guide" / "mcp" / "intro.md").write_text("# Intro\n\nWords.\n")
-    uploads = tmp_path / "data" / "uploads" / "left"
-    uploads.mkdir(parents=True)
+    uploads = tmp_path / "data" / "uploads"
+    for name, age in (("left", 2 * 24 * 3600), ("travelling", 0)):
+        (uploads / name).mkdir(parents=True)
+        os.utime(uploads / name, (time.time() - age,) * 2)
     options = ("--data-dir", tmp_path / "data", "--token-file", tmp_path / "token", "--docs-dir", tmp_path / "guide")
     with listening(*options, log=tmp_path / "log") as server:
-        assert not uploads.exists()  # what a killed server left behind
+        assert [item.name for item in uploads.iterdir()] == ["travelling"]  # the other one a killed server left behind
         context = browser.new_context()
         page = context.new_page()
         page.goto(f"{server.base}/search?q=words&in=docs")
         page.get_by_label("Token").fill(TOKEN)
         page.get_by_role("button", name="Log in").click()
         expect(page).to_have_url(f"{server.base}/search?q=words&in=docs")
-        page.goto(f"{server.base}/docs/guide/mcp/intro.md")
+        page.goto(f"{server.base}/docs/corpora/guide/mcp/intro.md")
         expect(page.get_by_role("heading", level=1)).to_have_text("mcp/intro.md")
         context.close()

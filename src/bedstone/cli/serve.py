@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import uvicorn
 
     from bedstone.cli.salesforce import DemoOrgBeside
+    from bedstone.transports.access import Access
     from bedstone.web import PageOptions
 
 logger = logging.getLogger(__name__)
@@ -101,7 +102,7 @@ async def _serve_network(app: App, beside: Callable[[App], Awaitable[None]] | No
         access,
         transports=NETWORK_TRANSPORTS if everything else (mcp.transport,),
         json_response=mcp.json_response,
-        pages=page_routes(app.toolsets, _page_options(app)) if everything else (),
+        pages=page_routes(app.toolsets, _page_options(app, access)) if everything else (),
     )
     config = uvicorn.Config(
         asgi,
@@ -158,8 +159,7 @@ def _announce(app: App) -> None:
         click.echo(banner(app), err=True)
 
 
-def _page_options(app: App) -> "PageOptions":
-    from bedstone.transports.access import COOKIE, page_cookie
+def _page_options(app: App, access: "Access") -> "PageOptions":
     from bedstone.web import PageOptions
 
     token = app.settings.access_token
@@ -168,7 +168,7 @@ def _page_options(app: App) -> "PageOptions":
         data_folder=app.settings.data_folder,
         read_only=app.settings.read_only,
         token=token,
-        cookie=(COOKIE, page_cookie(token)) if token else ("", ""),
+        sessions=access.sessions,
     )
 
 

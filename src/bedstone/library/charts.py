@@ -76,4 +76,4 @@ def _value(run: Mapping[str, Any], path: Sequence[str]) -> float | None:
     value: Any = run
     for key in path:
         value = value.get(key) if isinstance(value, Mapping) else None
-    return float(value) if value is not None else None
+    return float(value) if isinstance(value, int | float) else None

@@ -3,8 +3,9 @@
 import hmac
 import logging
 import re
+import secrets
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from ipaddress import ip_address
 from socket import gethostname
@@ -26,17 +27,49 @@ OPEN_PATHS = re.compile(
     r"/healthz|/readyz|/\.well-known/oauth-protected-resource(/.*)?|/login|/static/(style\.css|icon\.svg)"
 )
 MCP_PATHS = re.compile(r"(/[\w-]+)?/(mcp|sse|messages)(/.*)?")  # what agents use: only the token itself opens it
-COOKIE, UNAUTHORIZED = "bedstone_page", 401
+UNAUTHORIZED = 401
 ANY_HOST = "*"
 AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
 
 
+class PageSessions:
+    """Browsers whose people have shown the token: their cookies say so, and do not give it away.
+
+    Nothing is kept of them, so that they outlive a restart; only of those that logged out, while the server runs.
+    """
+
+    cookie = "bedstone_page"
+
+    def __init__(self, token: str) -> None:
+        self._key = token.encode()
+        self._ended: set[str] = set()
+
+    def begin(self) -> str:
+        """The cookie of another browser."""
+        name = secrets.token_hex(16)
+        return f"{name}.{self._signature(name)}"
+
+    def end(self, cookie: str) -> None:
+        """A cookie is worth nothing from now on."""
+        if self.holds(cookie):
+            self._ended.add(cookie)
+
+    def holds(self, cookie: str) -> bool:
+        """Whether a cookie is one of ours."""
+        name, _, signature = cookie.partition(".")
+        return hmac.compare_digest(signature.encode(), self._signature(name).encode()) and cookie not in self._ended
+
+    def _signature(self, name: str) -> str:
+        return hmac.new(self._key, f"bedstone page {name}".encode(), sha256).hexdigest()
+
+
 @dataclass(frozen=True)
 class Access:
-    """Who may come in: the host names we answer to, and the token everybody must show."""
+    """Who may come in: the host names we answer to, and the token everybody must show, agents at each call."""
 
     hosts: Collection[str]
     token: str | None = None
+    sessions: PageSessions | None = field(default=None)
 
     @classmethod
     def for_address(cls, host: str, *, allowed_hosts: Sequence[str] = (), token: str | None = None) -> "Access":
@@ -47,7 +80,8 @@ class Access:
                 "Give one with --token-file or BEDSTONE_MCP__TOKEN, or listen on 127.0.0.1."
             )
         names = {*LOOPBACK, host.lower(), *(name.lower() for name in allowed_hosts)}
-        return cls(frozenset(names if is_loopback(host) else {*names, gethostname().lower()}), token)
+        hosts = frozenset(names if is_loopback(host) else {*names, gethostname().lower()})
+        return cls(hosts, token, PageSessions(token) if token else None)
 
 
 @dataclass(frozen=True)
@@ -86,10 +120,16 @@ class Guard:
         if origin is not None and not self._is_our_origin(origin, host):
             return Refusal(403, f"Origin not allowed: {origin!r}. Add its host to the setting mcp.allowed_hosts.")
         if self._access.token and not OPEN_PATHS.fullmatch(scope["path"]):
-            if not MCP_PATHS.fullmatch(scope["path"]) and _has_cookie(headers, self._access.token):
+            if not MCP_PATHS.fullmatch(scope["path"]) and self._has_session(headers):
                 return None
             return self._check_token(headers.get("authorization", ""), self._access.token)
         return None
+
+    def _has_session(self, headers: Headers) -> bool:
+        sessions = self._access.sessions
+        return sessions is not None and sessions.holds(
+            cookie_parser(headers.get("cookie", "")).get(sessions.cookie, "")
+        )
 
     def _is_ours(self, authority: str) -> bool:
         return ANY_HOST in self._access.hosts or _host_name(authority) in self._access.hosts
@@ -108,16 +148,6 @@ class Guard:
         if right and scheme.lower() == "bearer":
             return None
         return Refusal(401, "A valid token is needed: send Authorization: Bearer <token>.")
-
-
-def page_cookie(token: str) -> str:
-    """What the page's cookie says of whoever showed the token; it does not give the token away."""
-    return hmac.new(token.encode(), b"bedstone page", sha256).hexdigest()
-
-
-def _has_cookie(headers: Headers, token: str) -> bool:
-    given = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
-    return hmac.compare_digest(given.encode(), page_cookie(token).encode())
 
 
 def _is_page(scope: Scope) -> bool:

@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping
 
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
+from bedstone.errors import BedstoneError
 from bedstone.toolkit import Toolset
 from bedstone.web.docs import docs_routes
 from bedstone.web.documents import document_routes, sweep_uploads
-from bedstone.web.home import home_routes, missing_routes
+from bedstone.web.home import home_routes
 from bedstone.web.login import login_routes
-from bedstone.web.pages import HERE, PageOptions, Pages
+from bedstone.web.pages import HERE, PageOptions, Pages, WithHeaders
 from bedstone.web.quality import quality_routes
 from bedstone.web.salesforce import salesforce_routes
 from bedstone.web.search import search_routes
@@ -20,10 +23,10 @@ __all__ = ["PageOptions", "page_routes"]
 
 
 def page_routes(toolsets: Mapping[str, Toolset], options: PageOptions) -> list[BaseRoute]:
-    """Every page, and what they load."""
+    """Every page, what they load, and what whoever comes elsewhere is told: the last of an application's routes."""
     pages = Pages(toolsets, options)
     sweep_uploads(options.data_folder)
-    return [
+    routes = [
         *home_routes(pages),
         *search_routes(pages),
         *document_routes(pages),
@@ -33,5 +36,6 @@ def page_routes(toolsets: Mapping[str, Toolset], options: PageOptions) -> list[B
         *tool_routes(pages),
         *login_routes(pages),
         Mount("/static", StaticFiles(directory=HERE / "static")),
-        *missing_routes(pages),
     ]
+    handlers = {HTTPException: pages.refused, BedstoneError: pages.failed, Exception: pages.broken}
+    return [Mount("", WithHeaders(Starlette(routes=routes, exception_handlers=handlers)))]

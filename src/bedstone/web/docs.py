@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from bedstone.errors import BedstoneError
@@ -45,11 +47,11 @@ def docs_routes(pages: Pages) -> list[BaseRoute]:
         name = request.path_params["corpus"]
         files = await toolset.ask(lambda library: library.files(name))
         if files is None:
-            return _missing(request, f"There is no corpus called {name!r}.")
+            raise HTTPException(404, f"There is no corpus called {name!r}.")
         folder = request.query_params.get("in", "").strip("/")
         entries = _entries(files, folder)
         if folder and not entries:
-            return _missing(request, f"There is no folder {folder!r} in {name}.")
+            raise HTTPException(404, f"There is no folder {folder!r} in {name}.")
         pager = Pager.of(request, len(entries), PAGE)
         return pages.render(
             request,
@@ -66,7 +68,10 @@ def docs_routes(pages: Pages) -> list[BaseRoute]:
         name, path = request.path_params["corpus"], request.path_params["path"]
         chunks = await toolset.ask(lambda library: library.headings(name, path))
         if not chunks:
-            return _missing(request, f"There is no file {path!r} in {name}.")
+            files = await toolset.ask(lambda library: library.files(name))
+            if _entries(files or (), path.strip("/")):  # a folder
+                return RedirectResponse(f"/docs/corpora/{quote(name)}?in={quote(path.strip('/'))}")
+            raise HTTPException(404, f"There is no file {path!r} in {name}.")
         pager = Pager.of(request, len(chunks), PART)
         return pages.render(
             request,
@@ -91,7 +96,7 @@ def docs_routes(pages: Pages) -> list[BaseRoute]:
         except BedstoneError:
             place = None
         if reply.is_error or place is None:
-            return _missing(request, reply.text)
+            raise HTTPException(404, reply.text)
         return pages.render(
             request,
             "chunk.html",
@@ -103,14 +108,11 @@ def docs_routes(pages: Pages) -> list[BaseRoute]:
             place=place,
         )
 
-    def _missing(request: Request, message: str) -> Response:
-        return pages.render(request, "problem.html", page="docs", status=404, message=message)
-
     return [
         Route("/docs", corpora),
         Route("/docs/chunk", chunk),
-        Route("/docs/{corpus}", corpus),
-        Route("/docs/{corpus}/{path:path}", file),
+        Route("/docs/corpora/{corpus}", corpus),
+        Route("/docs/corpora/{corpus}/{path:path}", file),
     ]
 
 

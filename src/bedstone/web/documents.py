@@ -3,9 +3,11 @@
 import json
 import secrets
 import shutil
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -17,15 +19,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from bedstone.errors import BedstoneError, InvalidInput
+from bedstone.errors import InvalidInput, NotFound
 from bedstone.ingest.formats import SUFFIXES
 from bedstone.library.knowledge.contexts import contexts_of
 from bedstone.library.knowledge.documents import iso, ordered
-from bedstone.toolkit import Reply
 from bedstone.toolsets.knowledge.contract import ListedDocument
 from bedstone.toolsets.knowledge.toolset import KnowledgeToolset
 from bedstone.toolsets.knowledge.views import everything, failure, rows
-from bedstone.web.pages import HEADERS, Pager, Pages, form_of, shown_json
+from bedstone.web.pages import Pager, Pages, form_of, refusal, shown_json
 
 if TYPE_CHECKING:
     from bedstone.documents import Document
@@ -38,7 +39,10 @@ SORTS = {"date_added": "added", "filename": "name", "size": "size"}
 FILTERS = {"format": "Kind", "status": "State", "method": "Read by"}  # facts of a document, and what people call them
 UPLOADS = "uploads"
 EVENT_SECONDS = 0.3
-MOST_EVENTS = 20_000  # of one stream: the browser begins another one
+TOLD = ("status", "progress", "current_step", "position", "message")
+MOST_EVENTS = 20_000  # of one stream: the browser begins another one for what has not ended
+MOST_WATCHED = 100  # tasks of one stream: further ones have their turn in the next
+OLD_SECONDS = 24 * 3600
 NAME_LENGTH = 200
 
 
@@ -143,8 +147,9 @@ class _Documents:
             reply = await self._toolset.call("knowledge-add", {"file_path": str(file)})
         finally:
             await to_thread.run_sync(_removed, folder)
-        payload = reply.payload if isinstance(reply.payload, dict) else {"message": reply.text}
-        return JSONResponse(payload, 400 if reply.is_error else 202, dict(HEADERS))
+        if reply.is_error:
+            raise refusal(reply)
+        return JSONResponse(reply.payload, 202)
 
     async def _received(self, request: Request, file: Path, most: int) -> None:
         size = 0
@@ -164,9 +169,11 @@ class _Documents:
         try:
             document = await self._toolset.ask(lambda base: base.document(document_id))
             chunks = await self._toolset.ask(lambda base: base.chunks(document_id))
-        except BedstoneError as error:
+        except NotFound:
             task = await self._toolset.ask(lambda base: base.attempt(document_id))
-            return self._unread(request, task) if task else self._pages.problem(request, error, page="documents")
+            if task is None:
+                raise
+            return self._unread(request, task)
         places = {stored.chunk.id: place for place, stored in enumerate(chunks)}
         pages = Pager.of(request, len(chunks), PART, default=places.get(chosen or "", 0) // PART + 1)
         return self._pages.render(
@@ -174,12 +181,22 @@ class _Documents:
             "document.html",
             page="documents",
             document=document,
-            facts={key: text for key in FACTS if (text := _fact(document.metadata.get(key, "")))},
+            facts={key: text for key, text in self._facts(document).items() if text},
             user=shown_json(json.loads(document.metadata.get("user", "{}"))),
             chunks=[stored.chunk for stored in pages.cut(chunks)],
             chosen=chosen,
             pages=pages,
         )
+
+    def _facts(self, document: "Document") -> dict[str, str]:
+        """What is known of a document, for people."""
+        known = document.metadata
+        facts = {key: _fact(known.get(key, "")) for key in FACTS}
+        if self._is_upload(facts["source"]):
+            facts["source"] = ""
+        if known["status"] != "completed":
+            facts["state"] = f"{known['status']}: found by words, not by meaning yet"
+        return facts
 
     def _unread(self, request: Request, task: "TaskRecord") -> Response:
         """A file that is still being read, or could not be."""
@@ -191,7 +208,7 @@ class _Documents:
             task=task,
             at=iso(task.finished or task.created),
             reason=failure(task).message if task.status == "failed" else None,
-            source=source if UPLOADS not in source.parts and source.is_file() else None,
+            source=source if not self._is_upload(str(source)) and source.is_file() else None,
         )
 
     async def retried(self, request: Request) -> Response:
@@ -201,13 +218,12 @@ class _Documents:
         document_id = request.path_params["id"]
         task = await self._toolset.ask(lambda base: base.attempt(document_id))
         if task is None or task.status != "failed":
-            message = "There is nothing here to read again."
-            return self._pages.render(request, "problem.html", page="documents", status=404, message=message)
+            raise HTTPException(404, "There is nothing here to read again.")
         kept = {key: task.details[key] for key in ("metadata", "contexts") if task.details.get(key)}
         asked = {"file_path": task.details["source"], "force_ocr": bool(form.get("force_ocr")), **kept}
         reply = await self._toolset.call("knowledge-add", asked)
         if reply.is_error:
-            return self._refused(request, reply)
+            raise refusal(reply)
         await self._toolset.ask(lambda base: base.remove(document_id))
         return RedirectResponse("/documents", 303)
 
@@ -217,15 +233,13 @@ class _Documents:
         self._pages.check_change(request, form.get("csrf"))
         document_id = request.path_params["id"]
         try:
-            given = json.loads(form.get("metadata", "{}"))
-            if not isinstance(given, dict):
-                raise InvalidInput("Metadata is a JSON object.")
+            given = json.loads(form.get("metadata", "{}"), parse_constant=_no_number, parse_float=_number)
             json.dumps(given, ensure_ascii=False).encode()
-            await self._toolset.ask(lambda base: base.describe(document_id, given))
         except (ValueError, RecursionError):
-            return self._pages.problem(request, InvalidInput("That is not JSON."), page="documents")
-        except BedstoneError as error:
-            return self._pages.problem(request, error, page="documents")
+            raise InvalidInput("That is not JSON.") from None
+        if not isinstance(given, dict):
+            raise InvalidInput("Metadata is a JSON object.")
+        await self._toolset.ask(lambda base: base.describe(document_id, given))
         return RedirectResponse(f"/documents/{document_id}", 303)
 
     async def removed(self, request: Request) -> Response:
@@ -233,34 +247,35 @@ class _Documents:
         self._pages.check_change(request, form.get("csrf"))
         document = request.path_params["id"]
         reply = await self._toolset.call("knowledge-remove", {"document_id": document, "confirm": True})
-        return self._refused(request, reply) if reply.is_error else RedirectResponse("/documents", 303)
+        if reply.is_error:
+            raise refusal(reply)
+        return RedirectResponse("/documents", 303)
 
     async def cancelled(self, request: Request) -> Response:
         self._pages.check_change(request, None)
         try:
             was_running = await self._toolset.cancel_task(request.path_params["id"])
-        except BedstoneError as error:
+        except NotFound as error:
             raise HTTPException(404, error.message) from None
-        return JSONResponse({"cancelled": was_running}, headers=dict(HEADERS))
+        return JSONResponse({"cancelled": was_running})
 
     async def events(self, request: Request) -> Response:
         """How far some tasks are, as it changes, until all have ended."""
-        wanted = [name for name in request.query_params.get("ids", "").split(",") if name][:100]
-        headers = {**HEADERS, "Content-Type": "text/event-stream"}
-        return StreamingResponse(self._told(request, wanted), headers=headers)
+        wanted = [name for name in request.query_params.get("ids", "").split(",") if name][:MOST_WATCHED]
+        return StreamingResponse(self._told(request, wanted), media_type="text/event-stream")
 
     async def _told(self, request: Request, wanted: list[str]) -> AsyncIterator[str]:
-        said: dict[str, str] = {}
+        said: dict[str, Any] = {}
         open_tasks = set(wanted)
         for _ in range(MOST_EVENTS):
             for name in wanted:
                 if name not in open_tasks:
                     continue
                 state = await self._call("knowledge-task-status", {"task_id": name})
-                text = json.dumps({"id": name, **state})
-                if said.get(name) != text:
-                    said[name] = text
-                    yield f"data: {text}\n\n"
+                news = [state.get(key) for key in TOLD]  # that time goes by is no news
+                if said.get(name) != news:
+                    said[name] = news
+                    yield f"data: {json.dumps({'id': name, **state})}\n\n"
                 if state.get("status") not in ("queued", "running"):
                     open_tasks.discard(name)
             if not open_tasks or await request.is_disconnected():
@@ -271,9 +286,9 @@ class _Documents:
     async def _most_mb(self) -> int:
         return await self._toolset.ask(lambda base: base.options.max_file_size_mb)
 
-    def _refused(self, request: Request, reply: Reply) -> Response:
-        message = reply.payload.get("message", reply.text) if isinstance(reply.payload, dict) else reply.text
-        return self._pages.render(request, "problem.html", page="documents", status=404, message=message)
+    def _is_upload(self, source: str) -> bool:
+        """Whether a file came through this page: where it was is gone."""
+        return Path(source).is_relative_to(self._pages.options.data_folder.resolve() / UPLOADS)
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         reply = await self._toolset.call(name, arguments)
@@ -284,7 +299,18 @@ def _fact(value: str) -> str:
     """A fact for people: lists without their signs, nothing for an empty one."""
     if value.startswith("["):
         return ", ".join(str(item) for item in json.loads(value))
-    return "" if f"/{UPLOADS}/" in value else value  # where an upload came through is gone
+    return value
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(text)
 
 
 def _decoded(name: str) -> str:
@@ -302,8 +328,10 @@ def _short(name: str) -> str:
 
 
 def sweep_uploads(folder: Path) -> None:
-    """Remove what a killed server left behind."""
-    _removed(folder / UPLOADS)
+    """Remove what a killed server left behind; what is young may be on its way to another server of this folder."""
+    for upload in (folder / UPLOADS).glob("*"):
+        if time.time() - upload.stat().st_mtime > OLD_SECONDS:
+            _removed(upload)
 
 
 def _removed(folder: Path) -> None:

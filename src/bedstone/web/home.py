@@ -4,15 +4,14 @@ from typing import Any
 
 from anyio import to_thread
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from bedstone.errors import BedstoneError
 from bedstone.toolkit import Toolset
 from bedstone.toolsets.docs.toolset import DocsToolset
 from bedstone.toolsets.salesforce_graph.toolset import SalesforceGraphToolset
 from bedstone.toolsets.salesforce_knowledge.toolset import SalesforceKnowledgeToolset
-from bedstone.web.pages import Pages
+from bedstone.web.pages import Pages, message_of
 
 Figures = list[tuple[str, str]]
 DAY = len("2026-01-01")
@@ -30,26 +29,14 @@ def home_routes(pages: Pages) -> list[BaseRoute]:
     return [Route("/", home)]
 
 
-def missing_routes(pages: Pages) -> list[BaseRoute]:
-    """Whatever is nowhere: a page for people, a word for programs."""
-
-    async def missing(request: Request) -> Response:
-        if "text/html" not in request.headers.get("accept", ""):
-            return PlainTextResponse("Not Found", 404)
-        message = f"There is no page at {request.url.path}."
-        return pages.render(request, "problem.html", page="", status=404, message=message)
-
-    return [Route("/{rest:path}", missing, methods=["GET"])]
-
-
 async def _card(label: str, toolset: Toolset) -> dict[str, Any]:
     """A toolset, what it says of itself, and what keeps it from working."""
     problems = list(toolset.problems())
     try:
         figures = await _figures(toolset)
-    except BedstoneError as error:
+    except Exception as error:  # noqa: BLE001 - what is broken must not hide what is not
         figures = []
-        problems.append(error.message)
+        problems.append(message_of(error))
     return {
         "label": label,
         "address": label.replace("_", "-"),
@@ -66,11 +53,12 @@ async def _figures(toolset: Toolset) -> Figures:
         case DocsToolset():
             found = await toolset.ask(lambda library: library.overview())
             files, chunks = (sum(item[key] for item in found) for key in ("files", "chunks"))
-            return [("corpora", str(len(found))), ("files", f"{files:,}"), ("chunks", f"{chunks:,}")]
+            counts = [("corpora", str(len(found))), ("files", f"{files:,}"), ("chunks", f"{chunks:,}")]
+            return [*counts, ("indexed", max(item["indexed_at"] for item in found)[:DAY])] if found else counts
         case SalesforceGraphToolset():
             org = await toolset.graph()
-            counts = [("objects", f"{len(org.graph.objects):,}"), ("fields", f"{org.graph.field_count:,}")]
-            return [("org", org.name), *counts, ("synced", org.facts.get("synced_at", "")[:DAY])]
+            sizes = [("objects", f"{len(org.graph.objects):,}"), ("fields", f"{org.graph.field_count:,}")]
+            return [("org", org.name), *sizes, ("synced", org.facts.get("synced_at", "")[:DAY])]
         case SalesforceKnowledgeToolset():
             mirror = toolset.service.mirror
             mirrored, count = await to_thread.run_sync(lambda: (mirror.mirrored_at, mirror.count))

@@ -12,23 +12,24 @@ KEPT_SECONDS = 30 * 24 * 3600
 
 
 def login_routes(pages: Pages) -> list[BaseRoute]:
-    """/login and /logout; nobody needs them where there is no token."""
+    """/login and /logout; nothing where there is no token."""
+    token, sessions = pages.options.token, pages.options.sessions
+    if token is None or sessions is None:
+        return []
 
     async def show(request: Request) -> Response:
         return pages.render(request, "login.html", page="login", failed=False, following=_following(request))
 
     async def check(request: Request) -> Response:
         form = await form_of(request)
-        given, token = str(form.get("token", "")).strip(), pages.options.token or ""
-        if not token or not hmac.compare_digest(given.encode(), token.encode()):
+        if not hmac.compare_digest(form.get("token", "").strip().encode(), token.encode()):
             return pages.render(
                 request, "login.html", page="login", status=401, failed=True, following=_following(request)
             )
         answer = RedirectResponse(_following(request), 303)
-        name, value = pages.options.cookie
         answer.set_cookie(
-            name,
-            value,
+            sessions.cookie,
+            sessions.begin(),
             max_age=KEPT_SECONDS,
             httponly=True,
             samesite="strict",
@@ -38,9 +39,10 @@ def login_routes(pages: Pages) -> list[BaseRoute]:
 
     async def leave(request: Request) -> Response:
         form = await form_of(request)
-        pages.check_csrf(request, str(form.get("csrf", "")))
+        pages.check_csrf(request, form.get("csrf"))
+        sessions.end(request.cookies.get(sessions.cookie, ""))
         answer = RedirectResponse("/login", 303)
-        answer.delete_cookie(pages.options.cookie[0], httponly=True, samesite="strict")
+        answer.delete_cookie(sessions.cookie, httponly=True, samesite="strict")
         return answer
 
     return [

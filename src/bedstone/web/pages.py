@@ -1,24 +1,30 @@
-"""What every page shares: the frame around it, its headers, who may change something."""
+"""What every page shares: the frame around it, its headers, who may change something, and what went wrong in words."""
 
 import hmac
 import json
+import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from http import HTTPStatus
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bedstone import __version__
 from bedstone.errors import BedstoneError, InvalidInput, NotFound
-from bedstone.toolkit import Toolset
+from bedstone.toolkit import Reply, Toolset
+
+logger = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 HERE = Path(__file__).parent
@@ -39,10 +45,24 @@ NAVIGATION = (
     ("documents", "/documents", "Documents", "knowledge"),
     ("docs", "/docs", "Docs", "docs"),
     ("salesforce", "/salesforce", "Salesforce", "salesforce_graph"),
+    ("articles", "/salesforce/articles", "Articles", "salesforce_knowledge"),
     ("tools", "/tools", "Tools", None),
     ("quality", "/quality", "Quality", None),
 )
 CHARACTERS_A_TOKEN, LARGEST_FORM = 4, 1_000_000
+BROKEN = "This cannot be read just now; the server's log says why."
+
+
+class Sessions(Protocol):
+    """Browsers whose people have shown the token."""
+
+    cookie: str
+
+    def begin(self) -> str:
+        """What the cookie of another one says."""
+
+    def end(self, cookie: str) -> None:
+        """Whoever has this cookie is asked again."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +74,7 @@ class PageOptions:
     data_folder: Path
     read_only: bool = False
     token: str | None = None
-    cookie: tuple[str, str] = ("", "")  # name and value, for whoever has shown the token
+    sessions: Sessions | None = None  # where there is a token
 
 
 @dataclass
@@ -72,10 +92,11 @@ class Pages:
         self._templates.filters["pretty"] = shown_json
         self._templates.globals["version"] = __version__
 
-    @property
-    def csrf(self) -> str:
-        """What a form of ours carries; nobody else can know it."""
-        return hmac.new(self._secret, b"form", sha256).hexdigest()
+    def csrf(self, request: Request) -> str:
+        """What a form of ours carries; nobody but the browser that was given it can know it."""
+        sessions = self.options.sessions
+        session = request.cookies.get(sessions.cookie, "") if sessions else ""
+        return hmac.new(self._secret, f"form {session}".encode(), sha256).hexdigest()
 
     def render(self, request: Request, template: str, *, page: str, status: int = 200, **context: Any) -> Response:
         """A whole page."""
@@ -83,25 +104,17 @@ class Pages:
         text = self._templates.get_template(template).render(
             page=page,
             navigation=items,
-            csrf=self.csrf,
+            csrf=self.csrf(request) if page != "login" else "",
             read_only=self.options.read_only,
             has_token=self.options.token is not None,
             path=request.url.path,
             **context,
         )
-        return HTMLResponse(text, status, dict(HEADERS))
+        return HTMLResponse(text, status)
 
     def part(self, template: str, **context: Any) -> Response:
         """A piece of a page, for a script to put in place."""
-        text = self._templates.get_template(template).render(
-            csrf=self.csrf, read_only=self.options.read_only, **context
-        )
-        return HTMLResponse(text, headers=dict(HEADERS))
-
-    def problem(self, request: Request, error: BedstoneError, *, page: str) -> Response:
-        """An error in words."""
-        status = 404 if isinstance(error, NotFound) else 400 if isinstance(error, InvalidInput) else 503
-        return self.render(request, "problem.html", page=page, status=status, message=error.message)
+        return HTMLResponse(self._templates.get_template(template).render(read_only=self.options.read_only, **context))
 
     def check_change(self, request: Request, given: str | None) -> None:
         """Refuse a change that does not come from a form of ours, or where nothing may be changed."""
@@ -110,10 +123,85 @@ class Pages:
             raise HTTPException(403, "This server is read-only.")
 
     def check_csrf(self, request: Request, given: str | None) -> None:
-        """Refuse a form that is not ours."""
+        """Refuse a form that is not ours: of an earlier start, or of a page at another port of this host."""
+        authority = request.headers.get("origin", "").partition("://")[2]
+        host = request.headers.get("host", "")
+        if authority and authority != host and _name(authority) == _name(host):
+            raise HTTPException(403, "This form is of another page.")
         token = given or request.headers.get("x-csrf", "")
-        if not hmac.compare_digest(token.encode(), self.csrf.encode()):
+        if not hmac.compare_digest(token.encode(), self.csrf(request).encode()):
             raise HTTPException(403, "This form is of an earlier start of the server: load the page again.")
+
+    # What went wrong
+
+    async def refused(self, request: Request, error: Exception) -> Response:
+        """An HTTP error in words."""
+        assert isinstance(error, HTTPException)
+        status, message = HTTPStatus(error.status_code), error.detail
+        if message == status.phrase:
+            message = {404: f"There is no page at {request.url.path}."}.get(status, f"{message}.")
+        return self._problem(request, status, message)
+
+    async def failed(self, request: Request, error: Exception) -> Response:
+        """An error of the product in its own words."""
+        assert isinstance(error, BedstoneError)
+        status = 404 if isinstance(error, NotFound) else 400 if isinstance(error, InvalidInput) else 503
+        return self._problem(request, status, error.message)
+
+    async def broken(self, request: Request, error: Exception) -> Response:
+        """Whatever nobody has thought of."""
+        return self._problem(request, 500, message_of(error))
+
+    def _problem(self, request: Request, status: int, message: str) -> Response:
+        if "text/html" not in request.headers.get("accept", "") or "x-part" in request.headers:
+            return PlainTextResponse(message, status)
+        page = "login" if self.options.sessions and request.url.path == "/login" else _section(request.url.path)
+        return self.render(request, "problem.html", page=page, status=status, message=message)
+
+
+class WithHeaders:
+    """Every answer of the pages keeps to the policy; what scripts and styles load may be kept by browsers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    if name != "Cache-Control" or not scope["path"].startswith("/static/"):
+                        headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, sent)
+
+
+def refusal(reply: Reply) -> HTTPException:
+    """What a tool said no to, in its words."""
+    payload = reply.payload if isinstance(reply.payload, dict) else {}
+    error = payload.get("error")
+    told = error if isinstance(error, dict) else {"code": error, "message": payload.get("message")}
+    is_missing = str(told.get("code")).lower().endswith("not_found")
+    return HTTPException(404 if is_missing else 400, str(told.get("message") or reply.text))
+
+
+def message_of(error: Exception) -> str:
+    """An error in words; one nobody has thought of goes to the log."""
+    if isinstance(error, BedstoneError):
+        return error.message
+    logger.error("A page failed", exc_info=error, extra={"action": "page_failed"})
+    return BROKEN
+
+
+def _section(path: str) -> str:
+    """The entry of the navigation a path belongs to."""
+    fitting = [item for item in NAVIGATION if path == item[1] or (item[1] != "/" and path.startswith(f"{item[1]}/"))]
+    return max(fitting, key=lambda item: len(item[1]))[0] if fitting else ""
+
+
+def _name(authority: str) -> str:
+    return authority.rpartition(":")[0] or authority
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from bedstone.errors import BedstoneError
 from bedstone.search.matching import Matcher
 from bedstone.search.query import Mode
 from bedstone.search.snippets import snippet
@@ -20,11 +19,12 @@ from bedstone.toolkit import Toolset
 from bedstone.toolsets.docs.toolset import DocsToolset
 from bedstone.toolsets.knowledge.toolset import KnowledgeToolset
 from bedstone.toolsets.salesforce_knowledge.toolset import SalesforceKnowledgeToolset
-from bedstone.web.pages import Pages
+from bedstone.web.pages import Pages, message_of
 from bedstone.web.pages import whole as number
 
 SOURCES = {"docs": "Documentation", "knowledge": "Documents", "salesforce_knowledge": "Articles"}
 MODES: dict[Mode, str] = {"words": "Words alone", "vectors": "Meaning alone", "hybrid": "Words and meaning"}
+UNMEASURED = 0.2
 MOST_HITS, MOST_OF_ONE, LONGEST, LEAST = 10, 50, 500, 0.02
 
 
@@ -49,6 +49,11 @@ class Group:
     message: str | None = None
     facets: dict[str, list[tuple[str, int, str]]] = field(default_factory=dict)
     more: str | None = None  # where further ones are
+
+    @property
+    def best(self) -> float:
+        """How good the best result is; articles come without a measure, and what has nothing stands last."""
+        return max((UNMEASURED if hit.score is None else hit.score for hit in self.hits), default=-1.0)
 
 
 @dataclass(frozen=True)
@@ -122,14 +127,14 @@ async def _search(toolsets: Mapping[str, Toolset], asked: Asked) -> list[Group]:
     async def ask(label: str, toolset: Toolset) -> None:
         try:
             found[label] = await _of(toolset, asked)
-        except BedstoneError as error:
-            found[label] = Group(SOURCES[label], [], error.message)
+        except Exception as error:  # noqa: BLE001 - what is broken must not hide what is not
+            found[label] = Group(SOURCES[label], [], message_of(error))
 
     async with anyio.create_task_group() as tasks:
         for label, toolset in toolsets.items():
             tasks.start_soon(ask, label, toolset)
     groups = [found[label] for label in SOURCES if label in found]
-    return sorted(groups, key=lambda group: not group.hits)  # what has nothing stands last
+    return sorted(groups, key=lambda group: -group.best)
 
 
 async def _of(toolset: Toolset, asked: Asked) -> Group:
@@ -144,8 +149,8 @@ async def _of(toolset: Toolset, asked: Asked) -> Group:
 
 
 async def _docs(toolset: DocsToolset, asked: Asked) -> Group:
-    known = await toolset.ask(lambda library: library.facet_counts(asked.query, {}))
-    filters = {key: value for key, value in asked.filters.items() if value in known.get(key, {})}
+    known = await toolset.ask(lambda library: library.facets)
+    filters = {key: value for key, value in asked.filters.items() if key in known}
     counts = await toolset.ask(lambda library: library.facet_counts(asked.query, filters))
     found = await toolset.ask(lambda library: library.compare(asked.query, filters, asked.most, asked.mode))
     hits = [
@@ -158,6 +163,7 @@ async def _docs(toolset: DocsToolset, asked: Asked) -> Group:
             score=hit.score,
         )
         for hit in found
+        if hit.score >= LEAST
     ]
     return Group(SOURCES["docs"], hits, facets=_facets(asked, counts), more=asked.more("docs", hits))
 
@@ -207,8 +213,9 @@ async def _articles(toolset: SalesforceKnowledgeToolset, asked: Asked) -> Group:
 def _facets(asked: Asked, counts: Mapping[str, Mapping[str, int]]) -> dict[str, list[tuple[str, int, str]]]:
     """Values with how many chunks they leave, and links that choose or let go of them."""
     shown: dict[str, list[tuple[str, int, str]]] = {}
+    chosen = {key: {value: 0} for key, value in asked.filters.items() if key in counts}  # to let go of, at least
     for key, values in counts.items():
-        ordered = sorted(values.items(), key=lambda item: (-item[1], item[0]))
+        ordered = sorted((chosen.get(key, {}) | dict(values)).items(), key=lambda item: (-item[1], item[0]))
         shown[key] = [
             (value, count, asked.address(**{f"f.{key}": "" if asked.filters.get(key) == value else value}))
             for value, count in ordered

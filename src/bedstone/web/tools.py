@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from bedstone.errors import BedstoneError, UnknownTool
+from bedstone.errors import UnknownTool
 from bedstone.toolkit import Tool, Toolset
 from bedstone.web.pages import Pages, form_of, shown_json, tokens
 
@@ -33,11 +33,7 @@ def tool_routes(pages: Pages) -> list[BaseRoute]:
         return pages.render(request, "tools.html", page="tools", groups=groups)
 
     async def shown(request: Request) -> Response:
-        name = request.path_params["name"]
-        try:
-            _, tool = find(name)
-        except BedstoneError as error:
-            return pages.problem(request, error, page="tools")
+        _, tool = find(request.path_params["name"])
         fields = _fields(tool, dict(request.query_params))
         return pages.render(request, "tool.html", page="tools", tool=tool, fields=fields)
 
@@ -46,25 +42,23 @@ def tool_routes(pages: Pages) -> list[BaseRoute]:
         form = await form_of(request)
         name = request.path_params["name"]
         pages.check_csrf(request, form.get("csrf"))
-        try:
-            toolset, tool = find(name)
-        except BedstoneError as error:
-            return pages.problem(request, error, page="tools")
+        toolset, tool = find(name)
         arguments, problem = _arguments(tool, form)
-        if problem is not None:
-            return pages.part("tool_answer.html", problem=problem, arguments=arguments)
-        started = time.perf_counter()
-        reply = await toolset.call(name, arguments)
-        taken = (time.perf_counter() - started) * 1000
-        text = reply.text
-        return pages.part(
-            "tool_answer.html",
-            problem=None,
-            arguments={"name": name, "arguments": arguments},
-            answer=shown_json(reply.payload) if not isinstance(reply.payload, str | tuple) else text,
-            is_error=reply.is_error,
-            tokens=tokens(text),
-            milliseconds=round(taken, 1),
+        told: dict[str, Any] = {"problem": problem}
+        if problem is None:
+            started = time.perf_counter()
+            reply = await toolset.call(name, arguments)
+            told |= {
+                "milliseconds": round((time.perf_counter() - started) * 1000, 1),
+                "arguments": {"name": name, "arguments": arguments},
+                "answer": reply.text if isinstance(reply.payload, str | tuple) else shown_json(reply.payload),
+                "is_error": reply.is_error,
+                "tokens": tokens(reply.text),
+            }
+        if "x-part" in request.headers:
+            return pages.part("tool_answer.html", **told)
+        return pages.render(
+            request, "tool.html", page="tools", tool=tool, fields=_fields(tool, form), told=told, **told
         )
 
     return [
@@ -87,25 +81,17 @@ def _fields(tool: Tool, given: Mapping[str, str]) -> list[dict[str, Any]]:
     for name, facts in schema["properties"].items():
         kind = facts.get("type", "string")
         default = facts.get("default")
-        shown = given.get(
-            name,
-            ""
-            if default is None or default == {}
-            else str(default).lower()
-            if isinstance(default, bool)
-            else str(default),
-        )
+        usual = "" if default is None or default == {} else str(default)
         made.append(
             {
                 "name": name,
-                "label": name,
                 "help": facts.get("description", ""),
                 "choices": [str(item) for item in facts.get("enum", ())],
                 "kind": kind,
                 "is_long": name in LONG_TEXTS,
                 "is_json": kind in ("object", "array"),
                 "required": name in required,
-                "value": shown,
+                "value": given.get(name, usual.lower() if isinstance(default, bool) else usual),
                 "low": facts.get("minimum"),
                 "high": facts.get("maximum"),
             }

@@ -74,6 +74,7 @@ class ArticleMirror:
         self._lock = threading.RLock()
         self._open: tuple[int, SqliteStore, LiveIndex] | None = None  # with the number of the file that is open
         self._names: tuple[tuple[int, int], list[str]] | None = None
+        self._list: tuple[tuple[int, int], list[Article]] | None = None
 
     @property
     def mirrored_at(self) -> str | None:
@@ -169,6 +170,15 @@ class ArticleMirror:
             kept = {str(_kept(document)["url_name"] or "") for document in store.documents(limit=2**31)}
             self._names = (version, sorted(kept - {""}))
         return [name for name in self._names[1] if name.lower().startswith(beginning.lower())]
+
+    def listed(self) -> list[Article]:
+        """Every article without its text, by title."""
+        store, _ = self._ready()
+        version = store.version()
+        if self._list is None or self._list[0] != version:
+            kept = [Article(**{**_kept(document), "body": ""}) for document in store.documents(limit=2**31)]
+            self._list = (version, sorted(kept, key=lambda item: (item.title.lower(), item.id)))
+        return self._list[1]
 
     def _preferred(self, key: str, value: str, otherwise: str) -> Article:
         documents = self._ready()[0].documents(limit=2**31)

@@ -85,6 +85,7 @@ class DocsLibrary:
                 "description": corpus.metadata.get("corpus_description", ""),
                 "files": len(corpus.metadata["files"]),
                 "chunks": corpus.chunk_count,
+                "indexed_at": str(corpus.metadata["stats"]["indexed_at"]),
                 "taxonomy": {key: corpus.facets.get(key, {}) for key in corpus.taxonomy},
             }
             for name, corpus in self._corpora.items()
@@ -94,6 +95,12 @@ class DocsLibrary:
         """A corpus's files; None if there is no such corpus."""
         corpus = self._corpora.get(name)
         return corpus.files if corpus else None
+
+    @property
+    def facets(self) -> set[str]:
+        """What can be filtered by."""
+        named = {key for corpus in self._corpora.values() for key in corpus.taxonomy}
+        return named if self._is_single else named | {CORPUS}
 
     def whereabouts(self, path: str) -> tuple[str, str]:
         """The corpus of a file as agents call it, and its path there."""

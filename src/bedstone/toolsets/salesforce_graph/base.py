@@ -40,6 +40,10 @@ class GraphTools(Toolset):
             await self._made.close()
             self._made = None
 
+    def orgs(self) -> list[str]:
+        """The names of all orgs."""
+        return [org.name for org in self._service.known()]
+
     async def graph(self, org_id: str | None = None) -> "OrgGraph":
         """An org's graph, for whoever shows more of it than a tool does."""
         return await self._service.graph(org_id)

@@ -89,9 +89,9 @@ class SoqlTools(GraphTools):
             page = await self._queried(arguments.query, org, FEW)
         return _page(page, org.name, address, skip, arguments)
 
-    async def records(self, query: str, most: int) -> tuple[list[dict[str, Any]], int]:
+    async def records(self, query: str, most: int, org_id: str | None) -> tuple[list[dict[str, Any]], int]:
         """The records of a query, as many as are bearable, and how many there are; for whoever keeps them in a file."""
-        org = await self._org(None)
+        org = await self._org(org_id)
         page = await self._queried(query, org)
         rows = list(page["records"])
         while page.get("nextRecordsUrl") and len(rows) < most:

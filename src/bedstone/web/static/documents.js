@@ -1,8 +1,10 @@
 // Files in: checked before they travel, a few at a time, and all watched by one stream while they are read.
+import { post } from "./server.js";
+
 const list = document.getElementById("tasks");
 const drop = document.getElementById("drop");
-const csrf = document.querySelector("meta[name=csrf]").content;
 const AT_A_TIME = 2;
+const MOST_WATCHED = 100;  // by one stream
 const watched = new Map();
 let events = null;
 
@@ -31,16 +33,16 @@ function line(name, item = document.createElement("li")) {
   return { item, bar, offer, say };
 }
 
-function ended(row, words, again) {
-  row.say(words);
+function ended(row, words, again, id) {
+  row.say(words, id);
   row.bar.hidden = true;
   row.offer(again ? "Try again" : "", again);
 }
 
 function watch(id, row, again) {
   watched.set(id, { row, again });
-  const headers = { "x-csrf": csrf };
-  if ("cancel" in list.dataset) row.offer("Cancel", () => fetch(`/tasks/${id}/cancel`, { method: "POST", headers }));
+  const cancel = () => post(`/tasks/${id}/cancel`).catch((problem) => row.say(problem.message));
+  if ("cancel" in list.dataset) row.offer("Cancel", cancel);
 }
 
 function told(state) {
@@ -52,17 +54,14 @@ function told(state) {
     return;
   }
   watched.delete(state.id);
-  if ("alone" in list.dataset) {  // the page of this one file tells now what came of it
-    location.reload();
+  if ("alone" in list.dataset) {  // the page of this one file tells now what came of it; of a cancelled one nothing came
+    if (state.status === "cancelled") location.assign("/documents");
+    else location.reload();
     return;
   }
-  if (state.status !== "completed") {
-    ended(row, state.message ?? state.status ?? "failed", again);
-    return;
-  }
-  row.say("completed", state.result?.document_id);
-  row.bar.hidden = true;
-  row.offer("");
+  if (state.status === "completed") {
+    ended(row, "completed", null, state.result?.document_id);
+  } else ended(row, state.message ?? state.status ?? "failed", again);
   if (!watched.size) listAnew();
 }
 
@@ -76,8 +75,8 @@ async function listAnew() {
 function follow() {
   events?.close();
   if (!watched.size) return;
-  events = new EventSource(`/tasks?ids=${[...watched.keys()].join(",")}`);
-  events.addEventListener("end", () => events.close());
+  events = new EventSource(`/tasks?ids=${[...watched.keys()].slice(0, MOST_WATCHED).join(",")}`);
+  events.addEventListener("end", follow);  // with what had no place in this one
   events.onmessage = (event) => told(JSON.parse(event.data));
 }
 
@@ -90,13 +89,8 @@ function takeFiles() {
   const upload = async (file, row) => {
     const again = () => { row.item.remove(); add(file); };
     row.say("uploading");
-    const headers = { "x-csrf": csrf, "x-filename": encodeURIComponent(file.name) };
     try {
-      const answer = await fetch("/documents", { method: "POST", body: file, headers });
-      const is_json = (answer.headers.get("content-type") ?? "").includes("json");
-      const said = is_json ? await answer.json() : { message: await answer.text() };
-      if (answer.status === 401) throw new Error("you are logged out: load the page again to log in");
-      if (!said.success || !said.task_id) throw new Error(said.message ?? "refused");
+      const said = JSON.parse(await post("/documents", file, { "x-filename": encodeURIComponent(file.name) }));
       watch(said.task_id, row, again);
       follow();
     } catch (problem) {
@@ -113,7 +107,7 @@ function takeFiles() {
   };
 
   const problemOf = (file) => {
-    const suffix = /\.[^.]+$/.exec(file.name)?.[0].toLowerCase() ?? "";
+    const suffix = /(?<=.)\.[^.]+$/.exec(file.name)?.[0].toLowerCase() ?? "";
     if (!suffixes.has(suffix)) return `${suffix || "a file without a suffix"} is not a kind that can be read`;
     return file.size > most ? `larger than ${drop.dataset.most} MB` : "";
   };

@@ -1,4 +1,4 @@
-// Pan by dragging, zoom by the wheel or the keys + and -, back with 0.
+// Pan by dragging, zoom by Ctrl and the wheel or the keys + and -, back with 0.
 for (const frame of document.querySelectorAll("[data-picture]")) {
   const svg = frame.querySelector("svg");
   const whole = svg.viewBox.baseVal;
@@ -14,8 +14,8 @@ for (const frame of document.querySelectorAll("[data-picture]")) {
     whole.height *= scale;
   };
   const place = (event) => {
-    const box = svg.getBoundingClientRect();
-    return [whole.x + (event.clientX - box.left) / box.width * whole.width, whole.y + (event.clientY - box.top) / box.height * whole.height];
+    const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
+    return [x, y];
   };
 
   svg.addEventListener("wheel", (event) => {
@@ -59,5 +59,9 @@ for (const frame of document.querySelectorAll("[data-picture]")) {
     button.addEventListener("click", work);
     bar.append(button);
   }
+  const hint = document.createElement("span");
+  hint.className = "soft";
+  hint.textContent = "Drag to move; Ctrl and the wheel zoom.";
+  bar.append(hint);
   frame.append(bar);
 }

@@ -5,8 +5,8 @@ export async function get(address, signal) {
   return read(await fetch(address, { signal, headers: { "x-part": "1" } }));
 }
 
-export async function post(address, body) {
-  return read(await fetch(address, { method: "POST", body, headers: { "x-csrf": csrf, "x-part": "1" } }));
+export async function post(address, body, more = {}) {
+  return read(await fetch(address, { method: "POST", body, headers: { "x-csrf": csrf, "x-part": "1", ...more } }));
 }
 
 async function read(answer) {

@@ -5,6 +5,7 @@ const form = document.getElementById("soql");
 const query = document.getElementById("query");
 const check = document.getElementById("check");
 const rows = document.getElementById("rows");
+const at = form.dataset.at;
 const PAUSE = 300;
 let waiting;
 let latest = 0;
@@ -19,26 +20,44 @@ const body = (more = {}) => {
 async function validate() {
   const mine = ++latest;
   try {
-    const told = await post("/salesforce/soql/check", body());
+    const told = await post(`${at}/soql/check`, body());
     if (mine === latest) check.innerHTML = told;
   } catch (problem) {
-    check.textContent = problem.message;
+    if (mine === latest) check.textContent = problem.message;
   }
 }
 
 let asked = "";  // the query that was run: its further rows are its own, whatever stands in the box by then
+let runs = 0;
 
-async function run(cursor) {
+async function run() {
+  const mine = ++runs;
+  asked = query.value;
   rows.setAttribute("aria-busy", "true");
-  if (!cursor) asked = query.value;
   try {
-    const told = await post("/salesforce/soql/run", body(cursor ? { query: asked, cursor } : {}));
-    if (cursor) rows.insertAdjacentHTML("beforeend", told);
-    else rows.innerHTML = told;
+    const told = await post(`${at}/soql/run`, body());
+    if (mine !== runs) return;
+    rows.innerHTML = told;
+    history.replaceState(null, "", `?${new URLSearchParams({ q: asked })}`);
   } catch (problem) {
-    rows.textContent = problem.message;
+    if (mine === runs) rows.textContent = problem.message;
   } finally {
-    rows.removeAttribute("aria-busy");
+    if (mine === runs) rows.removeAttribute("aria-busy");
+  }
+}
+
+async function more(button) {
+  const mine = runs;
+  button.disabled = true;
+  try {
+    const told = await post(`${at}/soql/run`, body({ query: asked, cursor: button.dataset.cursor }));
+    if (mine !== runs) return;
+    button.parentElement.remove();
+    rows.insertAdjacentHTML("beforeend", told);
+    rows.lastElementChild.focus();
+  } catch (problem) {
+    button.disabled = false;
+    button.textContent = `${problem.message} Try again`;
   }
 }
 
@@ -52,9 +71,10 @@ query.addEventListener("keydown", (event) => {
 });
 form.addEventListener("click", (event) => {
   const { line, column, use: source } = event.target.dataset ?? {};
-  if (line) {  // to where the problem is, with its word chosen
-    const before = query.value.split("\n").slice(0, line - 1).join("\n");
-    const start = before.length + (line > 1 ? 1 : 0) + column - 1;
+  if (line) {  // to where the problem is, with its word chosen; columns count signs, not halves of them
+    const lines = query.value.split("\n");
+    const before = lines.slice(0, line - 1).reduce((length, item) => length + item.length + 1, 0);
+    const start = before + [...lines[line - 1]].slice(0, column - 1).join("").length;
     const word = /^\w+/.exec(query.value.slice(start))?.[0].length ?? 1;
     query.focus();
     query.setSelectionRange(start, start + word);
@@ -64,9 +84,6 @@ form.addEventListener("click", (event) => {
   validate();
 });
 rows.addEventListener("click", (event) => {
-  const cursor = event.target.dataset?.cursor;
-  if (!cursor) return;
-  event.target.remove();
-  run(cursor);
+  if (event.target.dataset?.cursor) more(event.target);
 });
 validate();
