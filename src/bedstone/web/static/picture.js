@@ -1,4 +1,6 @@
 // Pan by dragging, zoom by Ctrl and the wheel or the keys + and -, back with 0.
+const [LETTER_HEIGHT, LEGIBLE] = [12, 8];
+
 for (const frame of document.querySelectorAll("[data-picture]")) {
   const svg = frame.querySelector("svg");
   const whole = svg.viewBox.baseVal;
@@ -48,6 +50,9 @@ for (const frame of document.querySelectorAll("[data-picture]")) {
     whole.y += from[1] - y;
   });
   svg.addEventListener("pointerup", () => { from = null; });
+
+  const letters = LETTER_HEIGHT * svg.clientWidth / whole.width;
+  if (letters < LEGIBLE) zoom(letters / LEGIBLE);  // a small screen shows the middle, large enough to read
 
   const bar = document.createElement("p");
   bar.className = "zoom";
