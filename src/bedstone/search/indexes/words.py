@@ -179,7 +179,7 @@ class WordIndex:
 
     def frequency(self, term: str) -> int:
         """How many chunks have a term."""
-        return int(self._searcher.doc_freq("all", term))
+        return self._frequency(term)
 
     def similar_words(self, word: str) -> list[str]:
         """Indexed words that begin alike and are spelt almost like this one, the nearest first."""
@@ -268,7 +268,9 @@ class WordIndex:
 
     def _reload(self) -> None:
         self._index.reload()
-        self._searcher = self._index.searcher()
+        self._searcher = searcher = self._index.searcher()
+        # A query's terms are looked up again and again: to cut it into words, to see whether it quotes, to weigh it.
+        self._frequency = lru_cache(maxsize=8192)(lambda term: int(searcher.doc_freq("all", term)))
 
     def _open(self, read_only: bool) -> tantivy.Index:
         folder = self._folder
