@@ -19,8 +19,7 @@ from bedstone.toolkit import Toolset
 from bedstone.toolsets.docs.toolset import DocsToolset
 from bedstone.toolsets.knowledge.toolset import KnowledgeToolset
 from bedstone.toolsets.salesforce_knowledge.toolset import SalesforceKnowledgeToolset
-from bedstone.web.pages import Pages, message_of
-from bedstone.web.pages import whole as number
+from bedstone.web.pages import Pages, message_of, whole
 
 SOURCES = {"docs": "Documentation", "knowledge": "Documents", "salesforce_knowledge": "Articles"}
 MODES: dict[Mode, str] = {"words": "Words alone", "vectors": "Meaning alone", "hybrid": "Words and meaning"}
@@ -73,7 +72,7 @@ class Asked:
         mode: Any = given.get("mode", "hybrid")
         filters = {key[2:]: value for key, value in given.items() if key.startswith("f.")}
         query = given.get("q", "").strip()[:LONGEST]
-        most = min(number(given.get("most", str(MOST_HITS)), MOST_HITS), MOST_OF_ONE)
+        most = min(whole(given.get("most", str(MOST_HITS)), MOST_HITS), MOST_OF_ONE)
         return cls(query, given.get("in", ""), mode if mode in MODES else "hybrid", filters, most)
 
     def address(self, **changes: str) -> str:
@@ -97,7 +96,7 @@ def search_routes(pages: Pages) -> list[BaseRoute]:
             chosen = {asked.source: chosen[asked.source]}
         return await _search(chosen, asked) if asked.query else []
 
-    async def whole(request: Request) -> Response:
+    async def shown(request: Request) -> Response:
         asked = Asked.of(request)
         sources = [(label, title) for label, title in SOURCES.items() if label in pages.toolsets]
         return pages.render(
@@ -117,7 +116,7 @@ def search_routes(pages: Pages) -> list[BaseRoute]:
             columns.append((title, found))
         return pages.render(request, "beside.html", page="search", asked=asked, columns=columns)
 
-    return [Route("/search", whole), Route("/search/results", results), Route("/search/beside", beside)]
+    return [Route("/search", shown), Route("/search/results", results), Route("/search/beside", beside)]
 
 
 async def _search(toolsets: Mapping[str, Toolset], asked: Asked) -> list[Group]:
