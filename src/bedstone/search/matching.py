@@ -54,12 +54,15 @@ class Matcher:
 
 def _folded(text: str) -> str:
     """In lower case without accents, and every character still in its place."""
-    if text.isascii():
-        return text.lower()
-    return "".join(_folded_character(char) for char in text)
+    return text.lower() if text.isascii() else text.translate(FOLDED)
 
 
-@lru_cache(maxsize=4096)
-def _folded_character(char: str) -> str:
-    plain = unicodedata.normalize("NFD", char.lower())[:1]
-    return plain if len(plain) == 1 else char
+class _Folded(dict[int, int]):
+    """For each character what it is in lower case without accents; filled as characters come."""
+
+    def __missing__(self, code: int) -> int:
+        self[code] = ord(unicodedata.normalize("NFD", chr(code).lower())[:1] or chr(code))
+        return self[code]
+
+
+FOLDED = _Folded()
