@@ -202,7 +202,7 @@ async def _articles(toolset: SalesforceKnowledgeToolset, asked: Asked) -> Group:
             place=" · ".join(part for part in (article.article_type, article.article_number) if part),
             text=_marked(article.snippet or article.summary or "", asked.query),
             address=f"/salesforce/articles/{article.id}",
-            why=MODES[asked.mode].lower() if asked.mode != "hybrid" else "",
+            why=article.why or "",
         )
         for article in found.articles
     ]

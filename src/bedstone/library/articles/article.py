@@ -43,6 +43,7 @@ class Article:
     article_number: str | None = None
     language: str | None = None
     snippet: str | None = None
+    why: str | None = None  # the mirror says by what it was found
     body: str = ""
 
 

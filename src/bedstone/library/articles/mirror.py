@@ -129,18 +129,18 @@ class ArticleMirror:
         floor = index.embedder.floor if index.embedder is not None else 0.0
         matching = {hit.rowid for hit in found.hits if hit.words is not None or (hit.cosine or 0.0) >= floor}
         chunks = store.chunks([hit.rowid for hit in found.hits]) if matching else {}
-        best: dict[str, Chunk] = {}
+        best: dict[str, tuple[Chunk, str]] = {}
         for hit in found.hits:  # the order is of both signals: what is shown may be below what counts as a match
             if hit.rowid in chunks:
-                best.setdefault(chunks[hit.rowid].document, chunks[hit.rowid].chunk)
+                best.setdefault(chunks[hit.rowid].document, (chunks[hit.rowid].chunk, hit.why(floor)))
         matches = len({chunks[rowid].document for rowid in matching if rowid in chunks})
         matcher = Matcher(wanted.query)
         articles = []
-        for document_id, chunk in list(best.items())[: wanted.limit]:
+        for document_id, (chunk, why) in list(best.items())[: wanted.limit]:
             document = store.document(document_id)
             if document is not None:
                 shown = snippet(chunk.plain, matcher).text
-                articles.append(Article(**{**_kept(document), "snippet": shown, "body": ""}))
+                articles.append(Article(**{**_kept(document), "snippet": shown, "why": why, "body": ""}))
         is_minimum = len(found.hits) >= MOST_CANDIDATES
         total = max(matches, len(articles))
         return Found(articles, total, is_minimum=is_minimum, mirrored_at=self.mirrored_at)
@@ -367,7 +367,7 @@ def _put(store: SqliteStore, kind: ArticleType, rows: Sequence[Mapping[str, Any]
 
 def _document(kind: ArticleType, row: Mapping[str, Any]) -> tuple[Document, list[Chunk]]:
     article = Article(**{**vars(article_of(row)), "body": kind.body(row)})
-    facts = {key: value for key, value in vars(article).items() if key != "snippet"}
+    facts = {key: value for key, value in vars(article).items() if key not in ("snippet", "why")}
     kept = json.dumps(facts, ensure_ascii=False, sort_keys=True)
     found_by = {ARTICLE_ID: article.article_id, URL_NAME: (article.url_name or "").lower()}
     document = Document(article.id, article.title, sha256(kept.encode()).hexdigest(), {"article": kept, **found_by})
