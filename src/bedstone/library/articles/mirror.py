@@ -64,6 +64,24 @@ class SyncReport:
     total: int
 
 
+@dataclass(frozen=True)
+class _Contents:
+    """What a mirror holds, without the texts: read once for each version of its store."""
+
+    version: tuple[int, int]
+    articles: list[Article]
+    by_key: Mapping[tuple[str, str], list[str]]  # documents by article id or name in addresses
+
+    @classmethod
+    def of(cls, version: tuple[int, int], documents: Sequence[Document]) -> "_Contents":
+        articles = [Article(**{**_kept(document), "body": ""}) for document in documents]
+        by_key: dict[tuple[str, str], list[str]] = {}
+        for document in documents:
+            for key in (ARTICLE_ID, URL_NAME):
+                by_key.setdefault((key, document.metadata[key]), []).append(document.id)
+        return cls(version, sorted(articles, key=lambda item: (item.title.lower(), item.id)), by_key)
+
+
 class ArticleMirror:
     """A folder with one org's published articles. Several processes may read it while one brings it up to date."""
 
@@ -73,8 +91,7 @@ class ArticleMirror:
         self._make_embedder = make_embedder
         self._lock = threading.RLock()
         self._open: tuple[int, SqliteStore, LiveIndex] | None = None  # with the number of the file that is open
-        self._names: tuple[tuple[int, int], list[str]] | None = None
-        self._list: tuple[tuple[int, int], list[Article]] | None = None
+        self._known: tuple[SqliteStore, _Contents] | None = None
 
     @property
     def mirrored_at(self) -> str | None:
@@ -164,28 +181,27 @@ class ArticleMirror:
 
     def url_names(self, beginning: str = "") -> list[str]:
         """Names in addresses."""
-        store, _ = self._ready()
-        version = store.version()
-        if self._names is None or self._names[0] != version:
-            kept = {str(_kept(document)["url_name"] or "") for document in store.documents(limit=2**31)}
-            self._names = (version, sorted(kept - {""}))
-        return [name for name in self._names[1] if name.lower().startswith(beginning.lower())]
+        names = {item.url_name for item in self.listed() if item.url_name}
+        return sorted(name for name in names if name.lower().startswith(beginning.lower()))
 
     def listed(self) -> list[Article]:
         """Every article without its text, by title."""
-        store, _ = self._ready()
-        version = store.version()
-        if self._list is None or self._list[0] != version:
-            kept = [Article(**{**_kept(document), "body": ""}) for document in store.documents(limit=2**31)]
-            self._list = (version, sorted(kept, key=lambda item: (item.title.lower(), item.id)))
-        return self._list[1]
+        return self._contents()[1].articles
 
     def _preferred(self, key: str, value: str, otherwise: str) -> Article:
-        documents = self._ready()[0].documents(limit=2**31)
-        matching = [_kept(item) for item in documents if item.metadata[key] == value]
-        if not matching:
+        store, contents = self._contents()
+        known = contents.by_key.get((key, value), [])
+        documents = [document for identity in known if (document := store.document(identity))]
+        if not documents:
             raise ArticleNotFound(otherwise)
-        return Article(**min(matching, key=lambda facts: facts["language"] != DEFAULT_LANGUAGE))
+        return Article(**min(map(_kept, documents), key=lambda facts: facts["language"] != DEFAULT_LANGUAGE))
+
+    def _contents(self) -> tuple[SqliteStore, _Contents]:
+        store, _ = self._ready()
+        version = store.version()
+        if self._known is None or self._known[0] is not store or self._known[1].version != version:
+            self._known = (store, _Contents.of(version, store.documents(limit=2**31)))
+        return self._known
 
     def _ready(self) -> tuple[SqliteStore, LiveIndex]:
         if self.mirrored_at is None:
