@@ -170,6 +170,10 @@ def test_search_says_why_and_can_be_narrowed_and_compared(server: Listening, pag
     facets = page.goto(f"{server.base}/search?q=cursor&in=docs&f.nothing=x")
     assert facets is not None
     assert facets.status == 200
+    page.goto(f"{server.base}/search?q=hours+of+opening&in=knowledge&f.format=epub")
+    expect(page.locator("#results article")).to_have_count(0)
+    page.get_by_role("link", name="epub 0").click()  # what was chosen can be let go of
+    expect(page).not_to_have_url(re.compile("epub"))
 
 
 def test_a_tool_is_called_with_a_form_made_from_its_schema(server: Listening, page: Page) -> None:
@@ -232,10 +236,22 @@ def test_a_token_is_asked_for_once(browser: Browser, tmp_path: Path) -> None:
         assert (cookie["httpOnly"], cookie["sameSite"], TOKEN in cookie["value"]) == (True, "Strict", False)
         headers = {"cookie": f"{cookie['name']}={cookie['value']}", "content-type": "application/json"}
         message = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'
-        assert server.request("POST", "/mcp", message, headers)[0] == 401  # agents show the token itself
+        for path in ("/mcp", "/knowledge/mcp", "/mcp/tools/list"):  # agents show the token itself
+            assert server.request("POST", path, message, headers)[0] == 401
+            assert server.request("POST", f"{path}%0A", message, headers)[0] == 400
+        stranger = {"accept": "text/html"}
+        assert b"<nav" not in server.request("GET", "/.well-known/oauth-protected-resource/x", None, stranger)[1]
         status, body = server.request("GET", "/documents", None, headers)
         csrf = _csrf(body)
         form = {**headers, "x-csrf": csrf, "content-type": "application/x-www-form-urlencoded"}
+        for host, origin, expected in (
+            ("localhost:443", "https://localhost", 404),  # the same, told in two ways
+            ("localhost", "http://localhost:80", 404),
+            ("LOCALHOST:3000", "http://localhost:9999", 403),
+            ("[::1]:3000", "http://[::1]", 403),
+        ):
+            asked = {**form, "host": host, "origin": origin}
+            assert server.request("POST", "/documents/x/remove", b"", asked)[0] == expected, host
         there = {"origin": f"http://127.0.0.1:{server.port + 1}"}
         assert server.request("POST", "/documents/x/remove", b"", form)[0] == 404
         status, body = server.request("POST", "/documents/x/remove", b"", form | there)
@@ -437,14 +453,22 @@ def test_evaluations_are_shown_beside_the_ones_before(browser: Browser, tmp_path
     folder = tmp_path / "data" / "evaluations"
     folder.mkdir(parents=True)
     for number, value in enumerate((0.5, 0.75)):
-        report = {"name": "mine", "at": f"2026-01-0{number + 1}", "quality": {"mrr@5": value, "hit@5": value}}
+        report = {
+            "name": "mine",
+            "at": f"2026-01-0{number + 1}",
+            "quality": {"mrr@5": value, "hit@5": value},
+            "by_category": {"easy": {"mrr@5": 2 * value}, "hopeless": {"mrr@5": 0.0}},
+        }
         (folder / f"2026010{number + 1}-mine.json").write_text(json.dumps(report))
-    (folder / "broken.json").write_text("{")
+    (folder / "broken.json").write_text("[" * 100_000)
+    (folder / "gone.json").symlink_to(tmp_path / "nowhere")
     with listening("--data-dir", tmp_path / "data", "--toolsets", "knowledge", log=tmp_path / "log") as server:
         page = browser.new_page()
         page.goto(f"{server.base}/quality")
         expect(page.get_by_role("img", name="mrr@5 0.75 (before 0.5)")).to_be_visible()
-        assert "0.75" in server.request("GET", "/quality/chart.svg?name=mine")[1].decode()
+        chart = server.request("GET", "/quality/chart.svg?name=mine")[1].decode()
+        assert "0.75" in chart
+        assert "hopeless" in chart  # what fails is what one looks for
         page.close()
 
 
@@ -474,6 +498,8 @@ def test_odd_input_is_answered_in_words(server: Listening) -> None:
         "/documents?page=-1",
     ):
         assert server.request("GET", path)[0] == 200, path
+    assert server.request("GET", "/mcp/tools/list")[0] == 405  # the pages do not stand in the way of others
+    assert server.request("POST", "/healthz", b"")[0] == 405
     assert server.request("POST", "/tools/nope", b"", form)[0] == 404
     assert server.request("POST", "/tasks/x/cancel", b"", form)[0] == 404
     assert server.request("POST", "/tools/get_kb_info", b"x" * 2_000_000, form)[0] == 413
@@ -511,7 +537,8 @@ def _added(server: Listening) -> str:
 def test_pages_about_mcp_are_pages_and_deep_links_survive_the_login(browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(TOKEN)
     (tmp_path / "guide" / "mcp").mkdir(parents=True)
-    (tmp_path / "guide" / "mcp" / "intro.md").write_text("# Intro\n\nWords.\n")
+    for name in ("mcp/intro.md", "what? %.md"):
+        (tmp_path / "guide" / name).write_text("# Intro\n\nWords.\n")
     uploads = tmp_path / "data" / "uploads"
     for name, age in (("left", 2 * 24 * 3600), ("travelling", 0)):
         (uploads / name).mkdir(parents=True)
@@ -525,6 +552,11 @@ def test_pages_about_mcp_are_pages_and_deep_links_survive_the_login(browser: Bro
         page.get_by_label("Token").fill(TOKEN)
         page.get_by_role("button", name="Log in").click()
         expect(page).to_have_url(f"{server.base}/search?q=words&in=docs")
+        page.get_by_role("button", name="Log out").click()
+        page.goto(f"{server.base}/docs/corpora/guide/what%3F%20%25.md")
+        page.get_by_label("Token").fill(TOKEN)
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("what? %.md")
         page.goto(f"{server.base}/docs/corpora/guide/mcp/intro.md")
         expect(page.get_by_role("heading", level=1)).to_have_text("mcp/intro.md")
         context.close()

@@ -16,6 +16,7 @@ from bedstone.cli.options import configuration, settings_options
 from bedstone.errors import InvalidInput, Unavailable
 from bedstone.search.query import Mode
 
+LONGEST_NAME = 100
 EVALUATION_FLAGS = {"--data-dir": "data_dir"}
 CASES = click.option(
     "--cases", "cases_file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -46,7 +47,7 @@ def beir(folder: Path, mode: Mode, json_file: Path | None, **options: Any) -> No
         engine = build_engine(labelled, embedder, bar.update)
     figures = {name: round(value, 4) for name, value in evaluate(labelled, engine, mode).items()}
     quality = {name: value for name, value in figures.items() if "@" in name}
-    _keep({"name": f"{folder.name}, {mode}", "quality": quality}, configuration(options).settings.data_folder)
+    _keep({"name": f"{folder.resolve().name}, {mode}", "quality": quality}, configuration(options).settings.data_folder)
     text = json.dumps({"set": folder.name, "mode": mode} | figures)
     if json_file:
         json_file.write_text(text + "\n", encoding="utf-8")
@@ -194,7 +195,7 @@ def _keep(report: dict[str, Any], data_folder: Path) -> dict[str, Any]:
     now = datetime.now(UTC)
     kept = {"name": report["name"], "at": now.isoformat(timespec="seconds"), **report}
     name = "".join(char if char.isalnum() or char in "-_." else "-" for char in str(report["name"]))
-    file = folder / f"{now.strftime('%Y%m%d-%H%M%S-%f')}-{name}.json"
+    file = folder / f"{now.strftime('%Y%m%d-%H%M%S-%f')}-{name[:LONGEST_NAME]}.json"
     file.write_text(json.dumps(kept, indent=1, ensure_ascii=False), encoding="utf-8")
     return kept
 

@@ -76,6 +76,8 @@ def login(name: str, method: str, url: str, read_only: bool, **options: Any) -> 
 
     details = {key: options.pop(key) for key in ("client_id", "username", "key_file")}
     orgs = _orgs(options)
+    if "/" in name:
+        raise InvalidInput("The name of an org holds no slash.")
     if method == "browser":
         secret = anyio.run(_browser_login, url, details["client_id"])
         org = Org(name, "refresh-token", url, read_only=read_only, **details)
@@ -147,9 +149,10 @@ def query(soql: str, output: str, limit: int, all_rows: bool, **options: Any) ->
 
     rows, total = anyio.run(ask)
     _print_rows(rows or counted(soql, total), output, selected_columns(soql))
-    if output == "table":
-        shown = f"{len(rows)} of {total} rows" if rows else f"{total} rows"
-        click.echo(shown if len(rows) < total else f"{total} rows", err=True)
+    if 0 < len(rows) < total:
+        click.echo(f"{len(rows)} of {total} rows; --limit gives more", err=True)
+    elif output == "table":
+        click.echo(f"{total} row{'' if total == 1 else 's'}", err=True)
 
 
 @salesforce.command

@@ -26,7 +26,7 @@ def bar_chart(runs: Mapping[str, Mapping[str, Any]], title: str) -> str:
     y = HEAD + 20 * (1 + (len(runs) - 1) // 4)
     for label, path in (*PANELS, *_categories(runs.values())):
         values = [_value(run, path) for run in runs.values()]
-        if not any(values):
+        if all(value is None for value in values):
             continue
         largest = max(value or 0.0 for value in values)
         middle = y + len(values) * BAR_HEIGHT / 2 + 4

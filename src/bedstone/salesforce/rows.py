@@ -1,13 +1,15 @@
 """Records as rows of one table: for the command line, and for the page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bedstone.salesforce.soql import SyntaxProblem, parse_soql, write
-from bedstone.salesforce.soql.tree import Path
+from bedstone.salesforce.soql.tree import Call, Column, Path, Query, Source
 
 Record = dict[str, Any]
+Parts = tuple[str, ...]
 COUNT = "COUNT()"
+SAME_NAME = frozenset({"format", "tolabel", "convertcurrency"})  # functions whose column is called like their field
 
 
 def table_rows(records: Sequence[Record]) -> list[Record]:
@@ -27,14 +29,41 @@ def column_names(rows: Sequence[Record], selected: Sequence[str] = ()) -> list[s
 
 
 def selected_columns(query: str) -> list[str]:
-    """The columns a query names, if their names alone say how they come back."""
+    """The columns a query names, if that alone says how they come back."""
     try:
-        columns = parse_soql(query).columns
+        tree = parse_soql(query)
     except SyntaxProblem:
         return []
-    if any(column.alias or not isinstance(column.expression, Path) for column in columns):
-        return []
-    return [column.expression.name for column in columns if isinstance(column.expression, Path)]
+    names = [_column_name(column, _aliases(tree.sources)) for column in tree.columns]
+    known = [name for name in names if name]
+    return known if len(known) == len(names) and not tree.group_by else []
+
+
+def _column_name(column: Column, aliases: Mapping[str, Parts]) -> str | None:
+    match column:
+        case Column(alias=str(alias)):
+            return alias
+        case Column(expression=Path(parts)):
+            return ".".join(_expanded(parts, aliases))
+        case Column(expression=Call(name, (Path(parts),))) if name.lower() in SAME_NAME:
+            return ".".join(_expanded(parts, aliases))
+        case Column(expression=Query(sources=(source, *_))):
+            return source.path.name
+    return None
+
+
+def _aliases(sources: Sequence[Source]) -> Mapping[str, Parts]:
+    """What FROM calls objects, and the way to each from the first one."""
+    known: dict[str, Parts] = {sources[0].path.name.lower(): ()}
+    for place, source in enumerate(sources):
+        way = _expanded(source.path.parts, known) if place else ()
+        known[(source.alias or source.path.parts[-1]).lower()] = way
+    return known
+
+
+def _expanded(parts: Parts, aliases: Mapping[str, Parts]) -> Parts:
+    way = aliases.get(parts[0].lower()) if len(parts) > 1 else None
+    return parts if way is None else (*way, *parts[1:])
 
 
 def counted(query: str, total: int) -> list[Record]:
@@ -65,7 +94,8 @@ def _flat(record: Record, parents: set[str], prefix: str = "") -> Record:
         if name == "attributes" or (value is None and f"{prefix}{name}." in parents):
             continue
         if isinstance(value, dict) and "records" in value:
-            flat[prefix + name] = f"{value.get('totalSize', len(value['records']))} rows"
+            count = value.get("totalSize", len(value["records"]))
+            flat[prefix + name] = f"{count} row{'' if count == 1 else 's'}"
         elif isinstance(value, dict):
             flat |= _flat(value, parents, f"{prefix}{name}.")
         else:

@@ -27,6 +27,7 @@ OPEN_PATHS = re.compile(
     r"/healthz|/readyz|/\.well-known/oauth-protected-resource(/.*)?|/login|/static/(style\.css|icon\.svg)"
 )
 MCP_PATHS = re.compile(r"(/[\w-]+)?/(mcp|sse|messages)(/.*)?")  # what agents use: only the token itself opens it
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 UNAUTHORIZED = 401
 ANY_HOST = "*"
 AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
@@ -104,8 +105,9 @@ class Guard:
             return
         logger.warning("Refused %r: %s", scope["path"], refusal.message, extra={"action": "request_refused"})
         if refusal.status == UNAUTHORIZED and _is_page(scope):
-            asked = scope.get("query_string", b"").decode("latin-1")
-            following = quote(f"{scope['path']}?{asked}" if asked else scope["path"], safe="/")
+            path = scope.get("raw_path") or scope["path"].encode()
+            asked = b"?" + scope["query_string"] if scope.get("query_string") else b""
+            following = quote(path.partition(b"?")[0] + asked, safe="/")
             await RedirectResponse(f"/login?next={following}", 303)(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008, "reason": refusal.message})  # becomes HTTP 403
@@ -113,6 +115,8 @@ class Guard:
             await _respond(refusal)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> Refusal | None:
+        if CONTROL.search(scope["path"]):  # patterns of routes end before a last line feed, and ours do not
+            return Refusal(400, "The path holds characters that no address of ours has.")
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._is_ours(host):

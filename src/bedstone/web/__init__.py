@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.routing import BaseRoute, Mount
+from starlette.routing import BaseRoute, Match, Mount
 from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from bedstone.errors import BedstoneError
 from bedstone.toolkit import Toolset
@@ -38,4 +39,12 @@ def page_routes(toolsets: Mapping[str, Toolset], options: PageOptions) -> list[B
         Mount("/static", StaticFiles(directory=HERE / "static")),
     ]
     handlers = {HTTPException: pages.refused, BedstoneError: pages.failed, Exception: pages.broken}
-    return [Mount("", WithHeaders(Starlette(routes=routes, exception_handlers=handlers)))]
+    return [_Last("", WithHeaders(Starlette(routes=routes, exception_handlers=handlers)))]
+
+
+class _Last(Mount):
+    """Takes what nobody else wants: a route that has the path, but not the method, says so itself."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child = super().matches(scope)
+        return (Match.PARTIAL if match is Match.FULL else match), child

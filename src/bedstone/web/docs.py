@@ -69,7 +69,9 @@ def docs_routes(pages: Pages) -> list[BaseRoute]:
         chunks = await toolset.ask(lambda library: library.headings(name, path))
         if not chunks:
             files = await toolset.ask(lambda library: library.files(name))
-            if _entries(files or (), path.strip("/")):  # a folder
+            if files is None:
+                raise HTTPException(404, f"There is no corpus called {name!r}.")
+            if _entries(files, path.strip("/")):  # a folder
                 return RedirectResponse(f"/docs/corpora/{quote(name)}?in={quote(path.strip('/'))}")
             raise HTTPException(404, f"There is no file {path!r} in {name}.")
         pager = Pager.of(request, len(chunks), PART)

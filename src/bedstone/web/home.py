@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from bedstone.errors import NotFound
 from bedstone.toolkit import Toolset
 from bedstone.toolsets.docs.toolset import DocsToolset
 from bedstone.toolsets.salesforce_graph.toolset import SalesforceGraphToolset
@@ -56,9 +57,7 @@ async def _figures(toolset: Toolset) -> Figures:
             counts = [("corpora", str(len(found))), ("files", f"{files:,}"), ("chunks", f"{chunks:,}")]
             return [*counts, ("indexed", max(item["indexed_at"] for item in found)[:DAY])] if found else counts
         case SalesforceGraphToolset():
-            org = await toolset.graph()
-            sizes = [("objects", f"{len(org.graph.objects):,}"), ("fields", f"{org.graph.field_count:,}")]
-            return [("org", org.name), *sizes, ("synced", org.facts.get("synced_at", "")[:DAY])]
+            return await _org_figures(toolset)
         case SalesforceKnowledgeToolset():
             mirror = toolset.service.mirror
             mirrored, count = await to_thread.run_sync(lambda: (mirror.mirrored_at, mirror.count))
@@ -82,6 +81,19 @@ async def _figures(toolset: Toolset) -> Figures:
             *([("changed", changed[:DAY])] if changed else []),
         ]
     return []
+
+
+async def _org_figures(toolset: SalesforceGraphToolset) -> Figures:
+    """Of the org that is meant where none is named, else the names of all."""
+    try:
+        org = await toolset.graph()
+    except NotFound:
+        orgs = await to_thread.run_sync(toolset.orgs)
+        if len(orgs) > 1:
+            return [("orgs", ", ".join(orgs))]
+        raise
+    sizes = [("objects", f"{len(org.graph.objects):,}"), ("fields", f"{org.graph.field_count:,}")]
+    return [("org", org.name), *sizes, ("synced", org.facts.get("synced_at", "")[:DAY])]
 
 
 async def _asked(toolset: Toolset, name: str) -> dict[str, Any]:

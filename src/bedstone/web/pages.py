@@ -10,7 +10,7 @@ from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from jinja2 import Environment, FileSystemLoader
 from starlette.datastructures import MutableHeaders
@@ -50,6 +50,7 @@ NAVIGATION = (
     ("quality", "/quality", "Quality", None),
 )
 CHARACTERS_A_TOKEN, LARGEST_FORM = 4, 1_000_000
+PORTS = {"http": 80, "https": 443}
 BROKEN = "This cannot be read just now; the server's log says why."
 
 
@@ -60,6 +61,9 @@ class Sessions(Protocol):
 
     def begin(self) -> str:
         """What the cookie of another one says."""
+
+    def holds(self, cookie: str) -> bool:
+        """Whether a cookie is one of theirs."""
 
     def end(self, cookie: str) -> None:
         """Whoever has this cookie is asked again."""
@@ -124,9 +128,7 @@ class Pages:
 
     def check_csrf(self, request: Request, given: str | None) -> None:
         """Refuse a form that is not ours: of an earlier start, or of a page at another port of this host."""
-        authority = request.headers.get("origin", "").partition("://")[2]
-        host = request.headers.get("host", "")
-        if authority and authority != host and _name(authority) == _name(host):
+        if _is_of_another_port(request.headers.get("origin", ""), request.headers.get("host", "")):
             raise HTTPException(403, "This form is of another page.")
         token = given or request.headers.get("x-csrf", "")
         if not hmac.compare_digest(token.encode(), self.csrf(request).encode()):
@@ -140,7 +142,7 @@ class Pages:
         status, message = HTTPStatus(error.status_code), error.detail
         if message == status.phrase:
             message = {404: f"There is no page at {request.url.path}."}.get(status, f"{message}.")
-        return self._problem(request, status, message)
+        return self._problem(request, status, message, error.headers)
 
     async def failed(self, request: Request, error: Exception) -> Response:
         """An error of the product in its own words."""
@@ -149,14 +151,20 @@ class Pages:
         return self._problem(request, status, error.message)
 
     async def broken(self, request: Request, error: Exception) -> Response:
-        """Whatever nobody has thought of."""
-        return self._problem(request, 500, message_of(error))
+        """Whatever nobody has thought of; the server logs it."""
+        return self._problem(request, 500, BROKEN)
 
-    def _problem(self, request: Request, status: int, message: str) -> Response:
-        if "text/html" not in request.headers.get("accept", "") or "x-part" in request.headers:
-            return PlainTextResponse(message, status)
-        page = "login" if self.options.sessions and request.url.path == "/login" else _section(request.url.path)
-        return self.render(request, "problem.html", page=page, status=status, message=message)
+    def _problem(
+        self, request: Request, status: int, message: str, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        """A page for a person whom we know, a word for programs and strangers."""
+        sessions = self.options.sessions
+        is_known = sessions is None or sessions.holds(request.cookies.get(sessions.cookie, ""))
+        if "text/html" not in request.headers.get("accept", "") or "x-part" in request.headers or not is_known:
+            return PlainTextResponse(message, status, dict(headers or {}))
+        shown = self.render(request, "problem.html", page=_section(request.url.path), status=status, message=message)
+        shown.headers.update(headers or {})
+        return shown
 
 
 class WithHeaders:
@@ -200,8 +208,14 @@ def _section(path: str) -> str:
     return max(fitting, key=lambda item: len(item[1]))[0] if fitting else ""
 
 
-def _name(authority: str) -> str:
-    return authority.rpartition(":")[0] or authority
+def _is_of_another_port(origin: str, host: str) -> bool:
+    """Whether a page of this very host, but of another server there, sends something; other hosts the guard knows."""
+    theirs, ours = urlsplit(origin.lower()), urlsplit(f"//{host.lower()}")
+    usual = PORTS.get(theirs.scheme)
+    try:
+        return theirs.hostname == ours.hostname and (theirs.port or usual) != (ours.port or usual)
+    except ValueError:  # no number
+        return True
 
 
 @dataclass(frozen=True)

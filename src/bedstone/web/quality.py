@@ -47,7 +47,7 @@ class _Reports:
         """For each set of cases, the latest run and the one before."""
         by_name: dict[str, list[dict[str, Any]]] = {}
         files = sorted(self._folder.glob("*.json"), reverse=True)[:MOST_RUNS]
-        keys = [(file.name, file.stat().st_mtime_ns) for file in files]
+        keys = [(file.name, changed) for file in files if (changed := _changed(file))]
         self._read = {key: self._read[key] if key in self._read else self._report(key[0]) for key in keys}
         for report in self._read.values():
             if report is not None:
@@ -66,3 +66,11 @@ class _Reports:
             return None
         kept = {key: value for key, value in report.items() if key not in ("results", "error_messages")}
         return {"at": "", **kept, "name": str(report.get("name", name))}
+
+
+def _changed(file: Path) -> int:
+    """When a file was changed; 0 if it has gone."""
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0

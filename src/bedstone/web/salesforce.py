@@ -215,7 +215,7 @@ class _Salesforce:
         """A page whose links stay with the org they are of."""
         org = _org(request)
         at = f"/salesforce/orgs/{quote(org, safe='')}" if org else "/salesforce"
-        return self._pages.render(request, template, page="salesforce", at=at, **context)
+        return self._pages.render(request, template, page="salesforce", at=at, org=org, **context)
 
     async def _called(self, request: Request, tool: str, **arguments: Any) -> Any:
         reply = await self._asked(request, tool, **arguments)

@@ -1,6 +1,6 @@
 """One box over everything: documentation, documents, articles; why each was found; by words, meaning or both."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -164,14 +164,13 @@ async def _docs(toolset: DocsToolset, asked: Asked) -> Group:
         for hit in found
         if hit.score >= LEAST
     ]
-    return Group(SOURCES["docs"], hits, facets=_facets(asked, counts), more=asked.more("docs", hits))
+    return Group(SOURCES["docs"], hits, facets=_facets(asked, sorted(known), counts), more=asked.more("docs", hits))
 
 
 async def _documents(toolset: KnowledgeToolset, asked: Asked) -> Group:
     chosen = asked.filters.get("format")
-    is_counted = asked.facets or chosen is not None
-    counts = await toolset.ask(lambda base: base.format_counts(asked.query)) if is_counted else {}
-    filters = {"format": chosen} if chosen in counts else {}
+    counts = await toolset.ask(lambda base: base.format_counts(asked.query)) if asked.facets else {}
+    filters = {"format": chosen} if chosen else {}
     found = await toolset.ask(
         lambda base: base.search(asked.query, top_k=asked.most, min_relevance=LEAST, filters=filters, mode=asked.mode)
     )
@@ -186,7 +185,7 @@ async def _documents(toolset: KnowledgeToolset, asked: Asked) -> Group:
         )
         for hit in found
     ]
-    facets = _facets(asked, {"format": counts}) if counts else {}
+    facets = _facets(asked, ["format"], {"format": counts}) if asked.facets else {}
     return Group(SOURCES["knowledge"], hits, facets=facets, more=asked.more("knowledge", hits))
 
 
@@ -209,12 +208,16 @@ async def _articles(toolset: SalesforceKnowledgeToolset, asked: Asked) -> Group:
     return Group(SOURCES["salesforce_knowledge"], hits, more=asked.more("salesforce_knowledge", hits))
 
 
-def _facets(asked: Asked, counts: Mapping[str, Mapping[str, int]]) -> dict[str, list[tuple[str, int, str]]]:
+def _facets(
+    asked: Asked, known: Iterable[str], counts: Mapping[str, Mapping[str, int]]
+) -> dict[str, list[tuple[str, int, str]]]:
     """Values with how many chunks they leave, and links that choose or let go of them."""
     shown: dict[str, list[tuple[str, int, str]]] = {}
-    chosen = {key: {value: 0} for key, value in asked.filters.items() if key in counts}  # to let go of, at least
-    for key, values in counts.items():
-        ordered = sorted((chosen.get(key, {}) | dict(values)).items(), key=lambda item: (-item[1], item[0]))
+    for key in known:
+        chosen = {asked.filters[key]: 0} if key in asked.filters else {}  # to let go of, at least
+        ordered = sorted((chosen | dict(counts.get(key, {}))).items(), key=lambda item: (-item[1], item[0]))
+        if not ordered:
+            continue
         shown[key] = [
             (value, count, asked.address(**{f"f.{key}": "" if asked.filters.get(key) == value else value}))
             for value, count in ordered

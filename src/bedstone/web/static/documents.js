@@ -70,6 +70,10 @@ async function listAnew() {
   const whole = new DOMParser().parseFromString(await answer.text(), "text/html");
   const listing = whole.getElementById("listing");
   if (listing) document.getElementById("listing").replaceWith(listing);
+  for (const item of whole.querySelectorAll("#tasks [data-task]")) {  // what had to wait for its turn to be listed
+    watch(item.dataset.task, line(item.textContent));
+  }
+  follow();
 }
 
 function follow() {
