@@ -224,7 +224,7 @@ class _Documents:
         reply = await self._toolset.call("knowledge-add", asked)
         if reply.is_error:
             raise refusal(reply)
-        await self._toolset.ask(lambda base: base.remove(document_id))
+        await self._toolset.ask(lambda base: base.dismiss([task]))
         return RedirectResponse("/documents", 303)
 
     async def described(self, request: Request) -> Response:
@@ -253,11 +253,7 @@ class _Documents:
 
     async def cancelled(self, request: Request) -> Response:
         self._pages.check_change(request, None)
-        try:
-            was_running = await self._toolset.cancel_task(request.path_params["id"])
-        except NotFound as error:
-            raise HTTPException(404, error.message) from None
-        return JSONResponse({"cancelled": was_running})
+        return JSONResponse({"cancelled": await self._toolset.cancel_task(request.path_params["id"])})
 
     async def events(self, request: Request) -> Response:
         """How far some tasks are, as it changes, until all have ended."""

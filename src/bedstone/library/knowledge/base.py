@@ -277,12 +277,17 @@ class KnowledgeBase:
         """Files that could not be read, until somebody dismisses them."""
         return [task for task in self.store.tasks({"failed"}, limit=10**6) if not task.details.get("dismissed")]
 
+    def dismiss(self, tasks: Iterable[TaskRecord]) -> None:
+        """Files that could not be read are listed no longer."""
+        for task in tasks:
+            self.store.put_task(replace(task, details={**task.details, "dismissed": True}))
+
     def remove(self, document_id: str) -> int:
         """Remove a document with everything that belongs to it; how many chunks it had."""
         self.removable(document_id)
         failures = self.failures()
         digests = {task.details["digest"] for task in failures if task.details["document_id"] == document_id}
-        self._dismiss(task for task in failures if task.details["digest"] in digests)  # every try of the same file
+        self.dismiss(task for task in failures if task.details["digest"] in digests)  # every try of the same file
         count = self.chunk_count(document_id)
         for task in self.store.tasks({"queued", "running"}):
             if task.details.get("document_id") == document_id:
@@ -297,7 +302,7 @@ class KnowledgeBase:
         counts = self.store.counts()
         documents = self.documents()
         self._delete([document.id for document in documents])
-        self._dismiss(self.failures())
+        self.dismiss(self.failures())
         return counts.documents, counts.passages, _size(documents) / MEGABYTE
 
     def size_on_disk(self) -> int:
@@ -342,10 +347,6 @@ class KnowledgeBase:
         tasks = self.store.tasks({"queued", "running"}, limit=10**6)  # first: one that ends now has its document
         known = {str(task.details.get("document_id")) for task in tasks}
         return known | {document.id for document in self.documents()}
-
-    def _dismiss(self, tasks: Iterable[TaskRecord]) -> None:
-        for task in tasks:
-            self.store.put_task(replace(task, details={**task.details, "dismissed": True}))
 
     def _delete(self, document_ids: Sequence[str]) -> None:
         self.store.delete(document_ids)
