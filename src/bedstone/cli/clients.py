@@ -55,11 +55,11 @@ def configurations(url: str, *, guarded: bool) -> list[tuple[str, str, str]]:
     made = [
         (client.title, f"Into {client.place}:", snippet(entry, client.key))
         if client.remote
-        else (client.title, "It starts its servers itself; on the machine with this one's settings:", _written(name))
+        else (
+            client.title,
+            "It starts its servers itself; on the machine with this one's settings:",
+            f"bedstone install {name} --write",
+        )
         for name, client in CLIENTS.items()
     ]
     return [*made, ("Others", "Their MCP configuration, or the address alone:", snippet(entry))]
-
-
-def _written(name: str) -> str:
-    return f"bedstone install {name} --write"

@@ -5,7 +5,6 @@ import shlex
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,9 +13,9 @@ import click
 
 from bedstone.cli.options import configuration, settings_options
 from bedstone.errors import InvalidInput, Unavailable
+from bedstone.library.kept_runs import keep_run
 from bedstone.search.query import Mode
 
-LONGEST_NAME = 100
 EVALUATION_FLAGS = {"--data-dir": "data_dir"}
 CASES = click.option(
     "--cases", "cases_file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -47,7 +46,9 @@ def beir(folder: Path, mode: Mode, json_file: Path | None, **options: Any) -> No
         engine = build_engine(labelled, embedder, bar.update)
     figures = {name: round(value, 4) for name, value in evaluate(labelled, engine, mode).items()}
     quality = {name: value for name, value in figures.items() if "@" in name}
-    _keep({"name": f"{folder.resolve().name}, {mode}", "quality": quality}, configuration(options).settings.data_folder)
+    keep_run(
+        {"name": f"{folder.resolve().name}, {mode}", "quality": quality}, configuration(options).settings.data_folder
+    )
     text = json.dumps({"set": folder.name, "mode": mode} | figures)
     if json_file:
         json_file.write_text(text + "\n", encoding="utf-8")
@@ -82,7 +83,7 @@ def run(cases_file: Path, baseline: Path | None, json_file: Path | None, name: s
     built = _measured_build(options["build_command"]) if options["build_command"] else {}
     report = _run(cases, options) | built
     title = name or cases_file.name.removesuffix(".json").removesuffix(".cases")
-    report = _keep({"name": title, **report}, configuration(options).settings.data_folder)
+    report = keep_run({"name": title, **report}, configuration(options).settings.data_folder)
     text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
     for message in report["error_messages"]:
         click.echo(f"Error: {message}", err=True)
@@ -142,7 +143,7 @@ def benchmark(cases_file: Path, docs_dir: Path, providers: tuple[str, ...], out:
             command = (*bedstone, "serve", "--toolsets", "docs", "--docs-index", str(index))
             measured = _run(cases, {"command": (*command, *options["serve_arguments"])})
             report = {"name": f"{docs_dir.name}, {provider}", **measured, **built, "index_mb": round(size, 1)}
-            reports[provider] = _keep(report, configuration(options).settings.data_folder)
+            reports[provider] = keep_run(report, configuration(options).settings.data_folder)
     table = comparison(reports)
     if out:
         out.mkdir(parents=True, exist_ok=True)
@@ -186,18 +187,6 @@ def _measured_build(command: str) -> dict[str, float]:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {"build_s": round(time.perf_counter() - started, 2), "build_cpu_s": round(cpu, 2)}
-
-
-def _keep(report: dict[str, Any], data_folder: Path) -> dict[str, Any]:
-    """A run with its time, which stays where the page shows it."""
-    folder = data_folder / "evaluations"
-    folder.mkdir(parents=True, exist_ok=True)
-    now = datetime.now(UTC)
-    kept = {"name": report["name"], "at": now.isoformat(timespec="seconds"), **report}
-    name = "".join(char if char.isalnum() or char in "-_." else "-" for char in str(report["name"]))
-    file = folder / f"{now.strftime('%Y%m%d-%H%M%S-%f')}-{name[:LONGEST_NAME]}.json"
-    file.write_text(json.dumps(kept, indent=1, ensure_ascii=False), encoding="utf-8")
-    return kept
 
 
 def _read_run(path: Path) -> dict[str, Any]:

@@ -111,7 +111,6 @@ class Pages:
             csrf=self.csrf(request) if page != "login" else "",
             read_only=self.options.read_only,
             has_token=self.options.token is not None,
-            path=request.url.path,
             **context,
         )
         return HTMLResponse(text, status)

@@ -150,7 +150,7 @@ async def _of(toolset: Toolset, asked: Asked) -> Group:
 async def _docs(toolset: DocsToolset, asked: Asked) -> Group:
     known = await toolset.ask(lambda library: library.facets)
     filters = {key: value for key, value in asked.filters.items() if key in known}
-    counts = await toolset.ask(lambda library: library.facet_counts(asked.query, filters))
+    counts = await toolset.ask(lambda library: library.facet_counts(asked.query, filters)) if asked.facets else {}
     found = await toolset.ask(lambda library: library.compare(asked.query, filters, asked.most, asked.mode))
     hits = [
         Hit(
@@ -164,7 +164,8 @@ async def _docs(toolset: DocsToolset, asked: Asked) -> Group:
         for hit in found
         if hit.score >= LEAST
     ]
-    return Group(SOURCES["docs"], hits, facets=_facets(asked, sorted(known), counts), more=asked.more("docs", hits))
+    facets = _facets(asked, sorted(known), counts) if asked.facets else {}
+    return Group(SOURCES["docs"], hits, facets=facets, more=asked.more("docs", hits))
 
 
 async def _documents(toolset: KnowledgeToolset, asked: Asked) -> Group:

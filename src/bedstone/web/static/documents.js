@@ -1,5 +1,5 @@
 // Files in: checked before they travel, a few at a time, and all watched by one stream while they are read.
-import { post } from "./server.js";
+import { get, post } from "./server.js";
 
 const list = document.getElementById("tasks");
 const drop = document.getElementById("drop");
@@ -7,6 +7,7 @@ const AT_A_TIME = 2;
 const MOST_WATCHED = 100;  // by one stream
 const watched = new Map();
 let events = null;
+let uploading = 0;
 
 function line(name, item = document.createElement("li")) {
   const text = document.createElement("span");
@@ -66,10 +67,14 @@ function told(state) {
 }
 
 async function listAnew() {
-  const answer = await fetch(location.href);
-  const whole = new DOMParser().parseFromString(await answer.text(), "text/html");
-  const listing = whole.getElementById("listing");
-  if (listing) document.getElementById("listing").replaceWith(listing);
+  let whole;
+  try {
+    whole = new DOMParser().parseFromString(await get(location.href), "text/html");
+  } catch {
+    return;  // the list stays as it is
+  }
+  document.getElementById("listing").replaceWith(whole.getElementById("listing"));
+  if (uploading || watched.size) return;  // whose tasks are known by the rows of their files
   for (const item of whole.querySelectorAll("#tasks [data-task]")) {  // what had to wait for its turn to be listed
     watch(item.dataset.task, line(item.textContent));
   }
@@ -88,7 +93,6 @@ function takeFiles() {
   const most = Number(drop.dataset.most) * 1024 * 1024;
   const suffixes = new Set(drop.dataset.suffixes.split(" "));
   const waiting = [];
-  let uploading = 0;
 
   const upload = async (file, row) => {
     const again = () => { row.item.remove(); add(file); };
