@@ -407,7 +407,7 @@ def test_an_open_corpus_outlives_its_generation(write: Write, tmp_path: Path) ->
     corpus = DocsCorpus(index)
     (source / "a.md").write_text("# A\n\nother things\n")
     build(source, index)
-    assert corpus.search("some words", {}, 0, 1)[0][0].stored.chunk.plain == "A\nsome words"
+    assert corpus.search("some words", {}, 0, 1)[0][0].snippet.text == "A some words"
     assert first(index, "some words") == ""
     corpus.close()
 

@@ -104,6 +104,20 @@ def test_a_filter_does_not_change_scores(index: WordIndex) -> None:
     assert filtered == {rowid: plain[rowid] for rowid in filtered}
 
 
+def test_chunks_without_a_body_stand_back_however_many_there_are() -> None:
+    store, heading = MemoryStore(), "Backoff strategy"
+    for number in range(100):
+        chunk = Chunk(id=f"bare {number}", text=heading, plain=heading, heading=heading, breadcrumb=(heading,))
+        store.put([(Document(f"bare {number}", "", ""), [chunk])])
+    body = f"{heading}\nThe client waits longer after every failed attempt, up to a minute."
+    full = Chunk(id="full", text=body, plain=body, heading=heading, breadcrumb=(heading,))
+    store.put([(Document("full", "", ""), [full])])
+    index = WordIndex()
+    index.catch_up(store)
+    assert found(index, store, heading)[0] == "full"
+    assert list(index.search(heading, None, 5).values()) == list(index.search(heading, None, 101).values())[:5]
+
+
 def test_facets_are_counted(index: WordIndex) -> None:
     assert index.facet_counts(None, None) == {"language": {"go": 1, "python": 1, "zh": 1}, "scope": {"guide": 1}}
     assert index.facet_counts("timeout", None) == {"language": {"python": 1}}

@@ -140,9 +140,10 @@ def test_passages_know_their_facets_and_heads_need_no_texts(store: StoreEngine) 
     (stored,) = store.chunks_of("a")
     store.put_passages([(Passage(stored.rowid, 0, 5), b"soon")])
     assert [item.facets for item in store.passages_between(0, 99)] == [{"language": "go"}]
-    (head,) = store.chunks([stored.rowid], texts=False).values()
+    (head,) = store.heads([stored.rowid, 999]).values()
     assert (head.chunk.text, head.chunk.plain) == ("", "")
     assert (head.document, head.chunk.id, head.chunk.breadcrumb) == ("a", "a#0", stored.chunk.breadcrumb)
+    assert store.plains([stored.rowid, 999]) == {stored.rowid: stored.chunk.plain}
 
 
 def test_facets_are_those_of_the_chunks_that_are_there(store: StoreEngine) -> None:

@@ -23,8 +23,12 @@ class Snippet:
 def snippet(
     plain: str, matcher: Matcher, passage: tuple[int, int] | None = None, matches: Sequence[Match] | None = None
 ) -> Snippet:
-    """The densest stretch of matches (found before, or now), preferably inside the passage nearest in meaning."""
-    starts = [start for start, _, _ in (matcher.find(plain) if matches is None else matches)]
+    """The densest stretch of matches, preferably inside the passage nearest in meaning.
+
+    `matches` are those found before, perhaps in a text that goes on after this one.
+    """
+    found = matcher.find(plain) if matches is None else matches
+    starts = [start for start, _, _ in found if start < len(plain)]
     low, high = passage or (0, len(plain))
     inside = starts[bisect_left(starts, low) : bisect_left(starts, high)] or starts
     text = _window(plain, _densest(inside) if inside else low)

@@ -101,8 +101,14 @@ class StoreEngine(Protocol):
     def chunk(self, chunk_id: str) -> StoredChunk | None:
         """One chunk by its public id."""
 
-    def chunks(self, rowids: Sequence[int], *, texts: bool = True) -> dict[int, StoredChunk]:
-        """Chunks by number; those that are gone are missing. Without texts, `text` and `plain` are empty."""
+    def chunks(self, rowids: Sequence[int]) -> dict[int, StoredChunk]:
+        """Chunks by number; those that are gone are missing."""
+
+    def heads(self, rowids: Sequence[int]) -> dict[int, StoredChunk]:
+        """The same without texts: `text` and `plain` are empty."""
+
+    def plains(self, rowids: Sequence[int]) -> dict[int, str]:
+        """Their plain texts alone."""
 
     def chunks_of(self, document_id: str) -> list[StoredChunk]:
         """A document's chunks in order."""

@@ -3,7 +3,6 @@
 import logging
 import re
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -37,6 +36,7 @@ NEAREST = 5  # ids to offer when one is unknown
 MOST_COMPARED = 5_000  # names to compare a misspelt one with
 HINT_DEPTH = 50
 MOST_QUICK = 30_000  # chunks
+MOST_KEPT = 4_000  # heads of chunks, half a kilobyte each
 
 EmbedderFor = Callable[[Mapping[str, Any]], "Embedder | None"]
 
@@ -49,7 +49,7 @@ class ChunkNotFound(NotFound):
 
 @dataclass(frozen=True)
 class DocHit:
-    """One result of a search."""
+    """One result of a search: the chunk without its texts, and what is shown of them."""
 
     stored: StoredChunk
     score: float
@@ -95,6 +95,7 @@ class DocsCorpus:
                 self._store, self._embedder.dimensions, self._embedder.reach, generation / VECTORS, read_only=True
             )
             vectors.catch_up()
+        self._kept: dict[int, StoredChunk] = {}
         self._index = HybridIndex(self._store, self._words, vectors)
         self._engine = SearchEngine(self._index, self._embedder, weights)
 
@@ -205,28 +206,28 @@ class DocsCorpus:
         facets = [key for key, entry in self.taxonomy.items() if entry.get("vector_collapse") and key not in filters]
         wanted = count * COLLAPSE_FACTOR if facets else count
         found = self._engine.search(query, condition=self._condition(filters), limit=wanted, mode=mode)
-        hits = [] if self._is_far(found) else self._settled(found.hits)
-        if not facets:
-            return found, hits
+        hits = [] if self._is_far(found) else found.hits
         best: dict[tuple[Any, ...], Hit] = {}
-        for start in range(0, len(hits), count):
-            part = hits[start : start + count]
-            heads = self._store.chunks([hit.rowid for hit in part], texts=False)
-            for hit in part:
+        start = 0
+        while start < len(hits) and len(best) < count:
+            end = start + count
+            while end < len(hits) and hits[end].score == hits[end - 1].score:
+                end += 1
+            heads = self._heads(hits[start:end])
+            # Hits of one score are in the order of their ids: their numbers change whenever a file does.
+            for hit in sorted(hits[start:end], key=lambda hit: (-hit.score, heads[hit.rowid].chunk.id)):
                 best.setdefault(_family(heads[hit.rowid], facets), hit)
-            if len(best) >= count:
-                break
+            start = end
         return found, list(best.values())[:count]
 
-    def _settled(self, hits: Sequence[Hit]) -> list[Hit]:
-        """Hits of one score in the order of their ids: their numbers change whenever a file does."""
-        scores = [hit.score for hit in hits]
-        if len(set(scores)) == len(scores):
-            return list(hits)
-        counts = Counter(scores)
-        tied = [hit.rowid for hit in hits if counts[hit.score] > 1]
-        heads = self._store.chunks(tied, texts=False)
-        return sorted(hits, key=lambda hit: (-hit.score, heads[hit.rowid].chunk.id if hit.rowid in heads else ""))
+    def _heads(self, hits: Sequence[Hit]) -> Mapping[int, StoredChunk]:
+        """The chunks that were hit, and others, without their texts; what is read is kept for the next search."""
+        kept = self._kept
+        if missing := [hit.rowid for hit in hits if hit.rowid not in kept]:
+            if len(kept) > MOST_KEPT:  # another thread may still read the old one
+                kept = self._kept = {hit.rowid: kept[hit.rowid] for hit in hits if hit.rowid in kept}
+            kept.update(self._store.heads(missing))
+        return kept
 
     def _is_far(self, found: Found) -> bool:
         """Whether no word matched and nothing is near in meaning: neighbours of nonsense are no answer."""
@@ -251,14 +252,13 @@ class DocsCorpus:
     def _shown(self, query: str, found: Found, page: Sequence[Hit]) -> list[DocHit]:
         matcher = Matcher(query)
         weights = term_weights(matcher.terms, self._total, self._index.frequency)
-        chunks = self._store.chunks([hit.rowid for hit in page])
+        heads, plains = self._heads(page), self._store.plains([hit.rowid for hit in page])
         shown, scores = [], []
         for hit in page:
-            stored = chunks[hit.rowid]
-            matches = matcher.find(stored.chunk.plain)
-            above = matcher.find("\n".join([stored.document, *stored.chunk.breadcrumb]))
-            scores.append(relevance(hit.cosine, coverage(weights, {term for _, _, term in (*matches, *above)})))
-            text = snippet(stored.chunk.plain, matcher, found.passage(hit.rowid), matches)
+            stored, plain = heads[hit.rowid], plains[hit.rowid]
+            matches = matcher.find("\n".join([plain, stored.document, *stored.chunk.breadcrumb]))
+            scores.append(relevance(hit.cosine, coverage(weights, {term for _, _, term in matches})))
+            text = snippet(plain, matcher, found.passage(hit.rowid), matches)
             shown.append((stored, text, hit.why(self._embedder.floor if self._embedder is not None else 0.0)))
         return [
             DocHit(stored, round(score, 4), text, why)
@@ -274,8 +274,8 @@ class DocsCorpus:
         if counts := self._index.facet_counts(query, self._condition(filters)).get(key):
             return set(counts)
         near = self._ranked(query, filters, HINT_DEPTH)[1]
-        chunks = self._store.chunks([hit.rowid for hit in near], texts=False)
-        return {stored.chunk.facets[key] for stored in chunks.values() if key in stored.chunk.facets}
+        heads = self._heads(near)
+        return {heads[hit.rowid].chunk.facets[key] for hit in near if key in heads[hit.rowid].chunk.facets}
 
     def _spelling(self, query: str) -> str:
         """A sentence about words nobody uses that look like others."""
@@ -286,7 +286,7 @@ class DocsCorpus:
     def _written(self, term: str) -> str:
         """A term as a text has it: the index knows words without their endings."""
         for hit in self._engine.search(term, limit=1, mode="words").hits:
-            plain = self._store.chunks([hit.rowid])[hit.rowid].chunk.plain
+            plain = self._store.plains([hit.rowid])[hit.rowid]
             for start, end, _ in Matcher(term).find(plain):
                 return plain[start:end].lower()
         return term

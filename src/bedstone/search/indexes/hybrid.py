@@ -45,10 +45,12 @@ class HybridIndex:
         self.catch_up()
 
     def search(self, query: Query) -> Found:
-        words = self._words.search(query.text, query.condition, query.depth, query.weights) if query.text else {}
+        vectors = self._vectors if query.vector is not None else None
+        depth = query.depth if vectors else min(query.depth, query.limit)  # words alone need no more than is shown
+        words = self._words.search(query.text, query.condition, depth, query.weights) if query.text else {}
         near = None
-        if query.vector is not None and self._vectors:
-            near = self._vectors.search(query.vector, query.depth, query.condition, words.keys())
+        if query.vector is not None and vectors:
+            near = vectors.search(query.vector, query.depth, query.condition, words.keys())
         cosines = near.cosines if near else {}
         return ranked(words, cosines, query.vector_weight, query.limit, near.span if near else None)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,9 +33,11 @@ from bedstone.search.terms import (
 )
 from bedstone.store.engine import StoreEngine
 
-VERSION = 4  # of schema and analysis: another one means the index is built again
+VERSION = 5  # of schema and analysis: another one means the index is built again
 ARENA_BYTES = 64_000_000
-BATCH_CHANGES = 1000
+BATCH_CHANGES = 1_000
+# Each commit leaves a segment that every search must visit; whoever is killed before one does the work again.
+CHANGES_A_COMMIT = 20_000
 SAME_BEGINNING = 2  # letters that a misspelt word is trusted with
 LEAST_QUOTED, QUOTATION_SLOP = 4, 3  # shorter queries name a subject as often as they quote
 MOST_WORDS = 100  # of a query
@@ -46,8 +49,10 @@ Query = tantivy.Query
 
 # How often title and heading are written into the field `all`: BM25 then weighs them as one longer text.
 TITLE_TIMES, HEADING_TIMES = 2, 3
-# A chunk that is nothing but its heading scores half: tantivy multiplies by log2(2 + substance).
-LEAST_BODY, FULL, BARE = 20, 2, 0
+# A chunk that is nothing but its heading scores half; tantivy could weigh too, but would then look at every match.
+LEAST_BODY, BARE_SHARE = 20, 0.5
+SPARE = 20  # hits to read beyond those wanted, in place of bare ones
+BY_SCORE = itemgetter(0)
 HEAD_WEIGHT = 0.3
 HEADING_WEIGHT = 1.0  # the query is the heading, word for word
 NAME_WEIGHT = 0.3
@@ -95,9 +100,10 @@ class WordIndex:
         with self._lock:
             last = store.last_change()  # whoever writes goes on writing: what comes later is for the next time
             seq, stamp = self.applied
+            committed = seq
             if seq and [change.stamp for change in store.changes(seq - 1, 1)] != [stamp]:
                 self._writer.delete_all_documents()
-                seq = 0
+                seq, stamp, committed = 0, 0, -1
             title = lru_cache(maxsize=16)(lambda document: getattr(store.document(document), "title", ""))
             try:
                 while last and seq < last.seq and (changes := store.changes(seq, BATCH_CHANGES)):
@@ -106,10 +112,14 @@ class WordIndex:
                         if change.kind == "put":
                             for stored in store.chunks_between(change.first, change.last):
                                 self._writer.add_document(_fields(stored, title(stored.document)))
-                    seq = changes[-1].seq
-                    self._commit(seq, changes[-1].stamp)
+                    seq, stamp = changes[-1].seq, changes[-1].stamp
+                    if seq - committed >= CHANGES_A_COMMIT:
+                        self._commit(seq, stamp)
+                        committed = seq
                     if progress:
                         progress(seq)
+                if seq != committed:
+                    self._commit(seq, stamp)
             except BaseException:
                 self._writer.rollback()  # else the half batch would be committed with the next one
                 raise
@@ -144,12 +154,20 @@ class WordIndex:
         query = self._query(text, weights or Weights())
         if query is None:
             return {}
-        searcher = self._searcher
-        found = searcher.search(
-            self._restricted(query, condition), limit, count=False, weight_by_field="substance"
-        ).hits
-        rowids = searcher.fast_field_values("rowid", [address for _, address in found])
-        return {int(rowid or 0): float(score or 0.0) for rowid, (score, _) in zip(rowids, found, strict=True)}
+        searcher, restricted = self._searcher, self._restricted(query, condition)
+        depth = limit + SPARE
+        while True:
+            found = searcher.search(restricted, depth, count=False).hits
+            labels: Any = searcher.fast_field_values("label", [address for _, address in found])
+            weighed = [
+                (score * BARE_SHARE if label & 1 else score, label >> 1)
+                for (score, _), label in zip(found, labels, strict=True)
+            ]
+            best = sorted(weighed, key=BY_SCORE, reverse=True)[:limit]
+            # What was not looked at scores less than the last of those that were.
+            if len(found) < depth or best[-1][0] >= found[-1][0]:
+                return {rowid: score for score, rowid in best}
+            depth *= 4
 
     def quotes(self, text: str) -> bool:
         """Whether the query is a heading, perhaps with the one above, a name in code, a number, or a piece of text."""
@@ -221,13 +239,16 @@ class WordIndex:
             return []
         # Pairs with a stop word say little, and cost more than everything else together.
         pairs = [pair for pair in pairwise(every) if stop_terms().isdisjoint(pair)]
-        phrases = [("all", every, PHRASE_WEIGHT), ("head", every, HEAD_PHRASE_WEIGHT)] if len(every) > 1 else []
-        phrases += [("all", list(pair), PAIR_WEIGHT) for pair in pairs]
+        phrases: dict[tuple[str, tuple[str, ...]], float] = {}
+        if len(every) > 1:
+            phrases = {("all", tuple(every)): PHRASE_WEIGHT, ("head", tuple(every)): HEAD_PHRASE_WEIGHT}
+        for pair in pairs:  # one may be the whole query, or come twice
+            phrases["all", pair] = phrases.get(("all", pair), 0.0) + PAIR_WEIGHT
         return [
             Query.boost_query(
                 Query.phrase_query(self._schema, field, [*words], slop=weights.phrase_slop), weight * weights.nearness
             )
-            for field, words, weight in phrases
+            for (field, words), weight in phrases.items()
         ]
 
     def _weighted(self, field: str, term: str, weight: float) -> Query:
@@ -322,7 +343,7 @@ def _private_view(folder: Path, view: Path) -> Path:
 
 def _schema() -> Any:
     builder = tantivy.SchemaBuilder()
-    for name in ("rowid", "seq", "stamp", "substance"):
+    for name in ("rowid", "label", "seq", "stamp"):
         builder.add_integer_field(name, indexed=name == "rowid", fast=True)
     builder.add_text_field("facets", tokenizer_name="raw", index_option="basic", fast=True)
     builder.add_text_field("facet_keys", tokenizer_name="raw", index_option="basic")
@@ -344,7 +365,8 @@ def _fields(stored: StoredChunk, title: str) -> tantivy.Document:
     everything = [*[title] * TITLE_TIMES, stored.document, *above, *[chunk.heading] * HEADING_TIMES, chunk.plain, parts]
     document = tantivy.Document(
         rowid=stored.rowid,
-        substance=FULL if len(chunk.plain) - len(chunk.heading) >= LEAST_BODY else BARE,
+        # What is read of every hit in one number: twice the rowid, and one more for a chunk without a body.
+        label=2 * stored.rowid + (len(chunk.plain) - len(chunk.heading) < LEAST_BODY),
         all=" \n ".join(everything),
         head=" \n ".join(head),
         heading=whole(chunk.heading),

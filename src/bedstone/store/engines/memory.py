@@ -94,10 +94,15 @@ class MemoryStore:
         with self._lock:
             return next((stored for stored in self._chunks.values() if stored.chunk.id == chunk_id), None)
 
-    def chunks(self, rowids: Sequence[int], *, texts: bool = True) -> dict[int, StoredChunk]:
+    def chunks(self, rowids: Sequence[int]) -> dict[int, StoredChunk]:
         with self._lock:
-            found = {rowid: self._chunks[rowid] for rowid in rowids if rowid in self._chunks}
-        return found if texts else {rowid: _without_texts(stored) for rowid, stored in found.items()}
+            return {rowid: self._chunks[rowid] for rowid in rowids if rowid in self._chunks}
+
+    def heads(self, rowids: Sequence[int]) -> dict[int, StoredChunk]:
+        return {rowid: _without_texts(stored) for rowid, stored in self.chunks(rowids).items()}
+
+    def plains(self, rowids: Sequence[int]) -> dict[int, str]:
+        return {rowid: stored.chunk.plain for rowid, stored in self.chunks(rowids).items()}
 
     def chunks_of(self, document_id: str) -> list[StoredChunk]:
         with self._lock:

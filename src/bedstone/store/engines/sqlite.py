@@ -183,10 +183,17 @@ class SqliteStore:
         rows = self._read(f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.id = ?", chunk_id)
         return _chunk(rows[0]) if rows else None
 
-    def chunks(self, rowids: Sequence[int], *, texts: bool = True) -> dict[int, StoredChunk]:
-        columns = CHUNK_COLUMNS if texts else HEAD_COLUMNS
-        query = f"SELECT {columns} {FROM_CHUNK} WHERE c.rowid IN (SELECT value FROM json_each(?))"
-        return {row[0]: _chunk(row) for row in self._read(query, json.dumps([int(rowid) for rowid in rowids]))}
+    def chunks(self, rowids: Sequence[int]) -> dict[int, StoredChunk]:
+        query = f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.rowid IN (SELECT value FROM json_each(?))"
+        return {row[0]: _chunk(row) for row in self._read(query, _numbers(rowids))}
+
+    def heads(self, rowids: Sequence[int]) -> dict[int, StoredChunk]:
+        query = f"SELECT {HEAD_COLUMNS} {FROM_CHUNK} WHERE c.rowid IN (SELECT value FROM json_each(?))"
+        return {row[0]: _head(row) for row in self._read(query, _numbers(rowids))}
+
+    def plains(self, rowids: Sequence[int]) -> dict[int, str]:
+        query = "SELECT rowid, plain FROM chunk WHERE rowid IN (SELECT value FROM json_each(?))"
+        return {rowid: _text(plain) for rowid, plain in self._read(query, _numbers(rowids))}
 
     def chunks_of(self, document_id: str) -> list[StoredChunk]:
         query = f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.document = ? ORDER BY c.position"
@@ -217,7 +224,7 @@ class SqliteStore:
 
     def vectors(self, passage_ids: Sequence[int]) -> dict[int, bytes]:
         query = "SELECT id, vector FROM passage WHERE id IN (SELECT value FROM json_each(?))"
-        return dict(self._read(query, json.dumps([int(number) for number in passage_ids])))
+        return dict(self._read(query, _numbers(passage_ids)))
 
     def facets(self) -> Mapping[str, Sequence[str]]:
         values: dict[str, set[str]] = {}
@@ -456,19 +463,23 @@ def _document(row: tuple[str, str, str, str]) -> Document:
 
 
 def _chunk(row: Any) -> StoredChunk:
-    rowid, document, position, identity, heading, level, breadcrumb, page, pairs, *texts = row
-    text, plain = (zlib.decompress(item).decode() for item in texts) if texts else ("", "")
-    chunk = Chunk(
-        id=identity,
-        text=text,
-        plain=plain,
-        heading=heading,
-        level=level,
-        breadcrumb=_breadcrumb(breadcrumb),
-        facets=_pairs(pairs),
-        page=page,
-    )
+    *head, text, plain = row
+    return _head(head, _text(text), _text(plain))
+
+
+def _head(row: Any, text: str = "", plain: str = "") -> StoredChunk:
+    rowid, document, position, identity, heading, level, breadcrumb, page, pairs = row
+    chunk = Chunk(identity, text, plain, heading, level, _breadcrumb(breadcrumb), _pairs(pairs), page)
     return StoredChunk(rowid, document, position, chunk)
+
+
+def _text(packed: bytes) -> str:
+    return zlib.decompress(packed).decode()
+
+
+def _numbers(rowids: Sequence[int]) -> str:
+    """Numbers for `json_each`; numpy's are no JSON."""
+    return json.dumps([int(rowid) for rowid in rowids])
 
 
 @lru_cache(maxsize=4096)
