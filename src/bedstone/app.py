@@ -14,10 +14,9 @@ from bedstone import plugins
 from bedstone.errors import InvalidSetting, MissingExtra
 from bedstone.library.docs.index import IndexFolder
 from bedstone.settings import EmbeddingSettings, Settings
-from bedstone.toolkit import Toolset
 from bedstone.toolsets import BUILTIN_TOOLSETS, HIDDEN_TOOLSETS
 
-if TYPE_CHECKING:  # commands that do not serve never import the SDK
+if TYPE_CHECKING:  # commands that do not serve import neither the SDK nor toolsets
     from bedstone.library.articles.service import ArticleService
     from bedstone.library.docs.keeper import DocsKeeper
     from bedstone.library.knowledge.base import KnowledgeBase
@@ -26,6 +25,7 @@ if TYPE_CHECKING:  # commands that do not serve never import the SDK
     from bedstone.salesforce.client.orgs import Org, Orgs
     from bedstone.search.embedder import Embedder
     from bedstone.server import BedstoneServer
+    from bedstone.toolkit import Toolset
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class App:
     """The open product: its toolsets, and MCP servers made from them on demand."""
 
     settings: Settings
-    toolsets: Mapping[str, Toolset]
+    toolsets: "Mapping[str, Toolset]"
     aclose: Callable[[], Awaitable[None]]
 
     def hub(self) -> "BedstoneServer":
@@ -83,8 +83,10 @@ def chosen_toolsets(settings: Settings) -> list[str]:
     return [label for label, is_on in _switches(settings).items() if is_on]
 
 
-def build_toolset(label: str, settings: Settings) -> Toolset:
+def build_toolset(label: str, settings: Settings) -> "Toolset":
     """One toolset with its parts."""
+    from bedstone.toolkit import Toolset
+
     table = HIDDEN_TOOLSETS if label in HIDDEN_TOOLSETS else BUILTIN_TOOLSETS
     factory = plugins.load("toolsets", label, table)
     match label:

@@ -58,6 +58,7 @@ def test_what_is_put_comes_back_whole(store: StoreEngine) -> None:
     assert [item.id for item in store.documents()] == ["a", "b"]
     assert [item.id for item in store.documents(offset=1, limit=1)] == ["b"]
     assert store.digests() == {"a": "1", "b": "1"}
+    assert list(store.titles().items()) == [(item.id, item.title) for item in store.documents()]
     found = store.chunk("b#1")
     assert found
     assert found.chunk == chunks("b", 2, language="go")[1]

@@ -5,15 +5,12 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import yaml
-
 from bedstone.ingest.chunking import LEVELS, Strategy
 from bedstone.ingest.manifest import InvalidManifest, parse_metadata, parse_strategy
 
 FENCED = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 HINT = re.compile(r"<!--\s*mcp_chunking_hint:\s*(\{.*?\})\s*-->", re.DOTALL)
 MENTIONED_HINT = re.compile(r"<!--\s*mcp_chunking_hint")
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -50,11 +47,21 @@ def split_front_matter(source: str) -> FrontMatter:
     if not found:
         return FrontMatter(source)
     try:
-        data = yaml.load(found[1], LOADER)  # noqa: S506 - the loader is the safe one
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that does not exist
-        raise InvalidManifest(f"front matter is not valid YAML: {str(error).splitlines()[0]}") from None
+        data = parse_yaml(found[1])
+    except InvalidManifest as error:
+        raise InvalidManifest(f"front matter is {error.message}") from None
     body = source[found.end() :]
     return _read(data, body) if isinstance(data, dict) else FrontMatter(body)
+
+
+def parse_yaml(text: str) -> Any:
+    """Plain data; the parser is loaded when the first text comes, many corpora have none."""
+    import yaml  # noqa: PLC0415
+
+    try:
+        return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that does not exist
+        raise InvalidManifest(f"not valid YAML: {str(error).splitlines()[0]}") from None
 
 
 def _read(data: dict[str, Any], body: str) -> FrontMatter:

@@ -6,9 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from bedstone.ingest.front_matter import FENCED, LOADER
+from bedstone.ingest.front_matter import FENCED, parse_yaml
 from bedstone.ingest.manifest import InvalidManifest
 
 TEMPLATE_SUFFIXES = (".template.md", ".template.yaml")
@@ -77,11 +75,11 @@ def _read(root: Path, path: str) -> PromptTemplate:
     text = (root / path).read_text(encoding="utf-8-sig")
     if path.endswith(".md"):
         front = FENCED.match(text)
-        data = _yaml(front[1]) if front else {}
+        data = _mapping(front[1]) if front else {}
         body = text[front.end() :] if front else text
         messages: tuple[tuple[str, str], ...] = (("user", body.strip()),)
         return _template(path.removesuffix(".template.md"), data, messages)
-    data = _yaml(text)
+    data = _mapping(text)
     return _template(path.removesuffix(".template.yaml"), data, _messages(data.get("messages")))
 
 
@@ -95,11 +93,8 @@ def _template(name: str, data: dict[str, Any], messages: tuple[tuple[str, str], 
     )
 
 
-def _yaml(text: str) -> dict[str, Any]:
-    try:
-        data = yaml.load(text, LOADER)  # noqa: S506 - the loader is the safe one
-    except (yaml.YAMLError, ValueError) as error:
-        raise InvalidManifest(f"not valid YAML: {str(error).splitlines()[0]}") from None
+def _mapping(text: str) -> dict[str, Any]:
+    data = parse_yaml(text)
     if data is None:
         return {}
     if not isinstance(data, dict):

@@ -92,6 +92,9 @@ class StoreEngine(Protocol):
     def digests(self) -> dict[str, str]:
         """The digest of every document by its id."""
 
+    def titles(self) -> dict[str, str]:
+        """The title of every document by its id, in the order of their ids."""
+
     def document(self, document_id: str) -> Document | None:
         """One document."""
 

@@ -123,7 +123,7 @@ class DocsBuilder:
         return {**old, "stats": None} == {**metadata, "stats": None} and not self._rebuilt
 
     def _update(self, store: SqliteStore) -> tuple[int, int]:
-        known = {document.id: document for document in _all_documents(store)}
+        known = {document.id: document for document in store.documents(limit=2**31)}
         paths = self._folder.paths()
         files = self._changed_files(paths, known)
         changed = 0
@@ -213,7 +213,7 @@ class DocsBuilder:
                 "source_commit": _commit(self._docs),
             },
             "embedding": _embedding(self._embedder) if counts.passages else None,
-            "files": {document.id: {"title": document.title} for document in _all_documents(store)},
+            "files": {path: {"title": title} for path, title in store.titles().items()},
             "prompts": [template.to_json() for template in templates],
             "tool_descriptions": self._published.get("tool_descriptions", {}) | self._options.tool_descriptions,
             "mcpServerInstructions": self._options.instructions
@@ -228,10 +228,6 @@ def _state(store: SqliteStore) -> str:
     """Changes whenever the content does; the same for every copy of the index."""
     last = store.last_change()
     return f"{last.seq:x}-{last.stamp:x}" if last else "empty"
-
-
-def _all_documents(store: SqliteStore) -> list[Document]:
-    return store.documents(limit=2**31)
 
 
 def _offered(taxonomy: dict[str, Any], manifests: Sequence[Manifest]) -> tuple[dict[str, Any], list[str]]:

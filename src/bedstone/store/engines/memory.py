@@ -83,6 +83,10 @@ class MemoryStore:
         with self._lock:
             return {document.id: document.digest for document in self._documents.values()}
 
+    def titles(self) -> dict[str, str]:
+        with self._lock:
+            return {identity: self._documents[identity].title for identity in sorted(self._documents)}
+
     def document(self, document_id: str) -> Document | None:
         return self._documents.get(document_id)
 

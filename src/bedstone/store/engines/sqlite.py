@@ -171,6 +171,9 @@ class SqliteStore:
     def digests(self) -> dict[str, str]:
         return dict(self._read("SELECT id, digest FROM document"))
 
+    def titles(self) -> dict[str, str]:
+        return dict(self._read("SELECT id, title FROM document ORDER BY id"))
+
     def document(self, document_id: str) -> Document | None:
         rows = self._read("SELECT id, title, digest, metadata FROM document WHERE id = ?", document_id)
         return _document(rows[0]) if rows else None
