@@ -5,7 +5,7 @@ import unicodedata
 from functools import lru_cache
 from os.path import commonprefix
 
-from bedstone.search.terms import UNSPACED, WORD, bigrams, stop_terms, terms
+from bedstone.search.terms import UNSPACED, WORD, bigrams, stop_terms, terms_of_word
 
 REST_OF_WORD = re.compile(r"\w*")
 Match = tuple[int, int, str]  # start, end and term
@@ -22,7 +22,7 @@ class Matcher:
         spaced = UNSPACED.sub(" ", query)
         # Scripts without spaces are matched by pairs of characters, as they are indexed.
         self._runs = sorted(set(bigrams(query)))
-        stems = {_folded(word): stem for word in WORD.findall(spaced) for stem in terms(word)}
+        stems = {_folded(word): stem for word in WORD.findall(spaced) for stem in terms_of_word(word)}
         telling = {word: stem for word, stem in stems.items() if stem not in stop_terms()} or stems
         self.terms = frozenset({*telling.values(), *self._runs})
         beginnings = {commonprefix([word, stem]) or word for word, stem in telling.items()}  # noqa: RUF071
@@ -49,7 +49,7 @@ class Matcher:
         return sorted(found)
 
     def _wanted(self, word: str) -> str | None:
-        return next((term for term in terms(word) if term in self.terms), None)
+        return next((term for term in terms_of_word(word) if term in self.terms), None)
 
 
 def _folded(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 import tantivy
 
@@ -45,6 +45,12 @@ def stop_terms() -> frozenset[str]:
 def terms(text: str) -> list[str]:
     """Every word of a text, as the index has them."""
     return analyzer().analyze(text)
+
+
+@lru_cache(maxsize=16_384)
+def terms_of_word(word: str) -> tuple[str, ...]:
+    """The same for a single word; queries and the texts they find have the same ones again and again."""
+    return tuple(analyzer().analyze(word))
 
 
 def whole(text: str) -> str:

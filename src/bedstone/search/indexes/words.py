@@ -28,7 +28,7 @@ from bedstone.search.terms import (
     compounds,
     segment,
     stop_terms,
-    terms,
+    terms_of_word,
     whole,
 )
 from bedstone.store.engine import StoreEngine
@@ -219,7 +219,7 @@ class WordIndex:
     def _terms(self, text: str) -> list[str]:
         """The query's terms, as many as count."""
         words = WORD.findall(text)[:MOST_WORDS]
-        return [piece for word in words for term in terms(word) for piece in self._known(term, word)]
+        return [piece for word in words for term in terms_of_word(word) for piece in self._known(term, word)]
 
     def _known(self, term: str, raw: str) -> list[str]:
         """A term the index has, or the words it is glued together from: `RateLimitError`, `serviceNamestring`."""
@@ -228,10 +228,10 @@ class WordIndex:
         pieces = segment(raw.lower(), self._is_word)
         if len(pieces) == 1:
             pieces = [piece for part in CAMEL.findall(raw) for piece in segment(part.lower(), self._is_word)]
-        return [stem for piece in pieces for stem in terms(piece)] or [term]
+        return [stem for piece in pieces for stem in terms_of_word(piece)] or [term]
 
     def _is_word(self, word: str) -> bool:
-        return any(self.frequency(stem) for stem in terms(word))
+        return any(self.frequency(stem) for stem in terms_of_word(word))
 
     def _nearness(self, every: list[str], weights: Weights) -> list[Query]:
         """The whole query as a phrase, and each pair of neighbours; a phrase of one word would panic."""
