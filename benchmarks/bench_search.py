@@ -7,6 +7,7 @@ what to compare; the floor is tantivy and usearch called directly, in the same p
 import argparse
 import json
 import os
+import re
 import resource
 import statistics
 import subprocess
@@ -81,11 +82,7 @@ def corpora(work: Path) -> None:
             index = work / f"{name}-{provider}"
             build = (BEDSTONE, "docs", "build", source, "--out", index, "--embedding-provider", provider)
             cold = cpu_of(*build)
-            report_file = work / "report.json"
-            command = (BEDSTONE, "eval", "run", "--cases", DATA / "docs" / f"{name}.cases.json", "--json", report_file)
-            server = ("--data-dir", work, "--", BEDSTONE, "serve", "--toolsets", "docs", "--docs-index", index)
-            subprocess.run((*command, *server), check=True, capture_output=True)
-            report = json.loads(report_file.read_text())
+            report = evaluated(work, DATA / "docs" / f"{name}.cases.json", index)
             quality, times = report["quality"], report["search_ms"]
             row(
                 name,
@@ -108,6 +105,51 @@ def corpora(work: Path) -> None:
     row(*["---"] * 5)
     for name, provider, *times in builds:
         row(name, provider, *(f"{item:.2f}" for item in times))
+
+
+def questions(work: Path) -> None:
+    """Questions to documentation that one file answers: the files are cut and searched like any corpus."""
+    print("\n## Questions over stdio, the right file among the first five\n")
+    row("corpus", "files", "questions", "vectors", "MRR@5", "nDCG@5", "hit@5", "CPU ms")
+    row(*["---"] * 8)
+    for name in ("ray_docs", "k8s_docs_kubefix"):
+        source, paths = work / f"{name}-files", {}
+        for document in map(json.loads, _lines(work, name, "corpus.jsonl")):
+            path = source / _file_name(document["_id"], document["text"])
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(document["text"])
+            paths[document["_id"]] = path.relative_to(source).as_posix()
+        answers = dict(line.split("\t")[:2] for line in _lines(work, name, "qrels/test.tsv")[1:])
+        cases = [
+            {"query": question["text"], "expectedFiles": {paths[answers[question["_id"]]]: 1}}
+            for question in map(json.loads, _lines(work, name, "queries.jsonl"))
+            if question["_id"] in answers
+        ]
+        file = work / f"{name}.cases.json"
+        file.write_text(json.dumps(cases))
+        for provider in ("none", "minilm"):
+            index = work / f"{name}-{provider}"
+            cpu_of(BEDSTONE, "docs", "build", source, "--out", index, "--embedding-provider", provider)
+            report = evaluated(work, file, index)
+            quality = [report["quality"][key] for key in ("mrr@5", "ndcg@5", "hit@5")]
+            row(name, len(paths), len(cases), provider, *quality, report["cpu_ms_per_search"])
+
+
+def _file_name(identity: str, text: str) -> str:
+    """Some sets name pages without their suffix."""
+    if identity.endswith(".md"):
+        return identity
+    is_rst = re.search(r"^(\.\. \w|([=~^-])\2{3,}$)", text, re.MULTILINE) and not re.search("^# ", text, re.MULTILINE)
+    return f"{identity}.rst" if is_rst else f"{identity}.md"
+
+
+def evaluated(work: Path, cases: Path, index: Path) -> Any:
+    """The report of `bedstone eval run` over a server of an index."""
+    report = work / "report.json"
+    command = (BEDSTONE, "eval", "run", "--cases", cases, "--json", report, "--data-dir", work)
+    server = (BEDSTONE, "serve", "--toolsets", "docs", "--docs-index", index)
+    subprocess.run((*command, "--", *server), check=True, capture_output=True)
+    return json.loads(report.read_text())
 
 
 def real_chunks(work: Path) -> list[StoredChunk]:
@@ -305,6 +347,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bedstone-bench-") as folder:
         work = Path(folder)
         corpora(work)
+        questions(work)
         growth(work, [int(size) for size in options.sizes.split(",")])
         embedding_speed(work)
 

@@ -65,7 +65,8 @@ def test_formats_beside_markdown(write: Write, tmp_path: Path) -> None:
     source = write(
         {
             "guide.rst": "Guide\n=====\n\nIntro.\n\nInstall it\n----------\n\nRun ``pip`` from :ref:`here <x>`::\n\n"
-            "    pip install acme\n\n.. note::\n   Mind the *gap*.\n\n.. toctree::\n   :maxdepth: 2\n\n   hidden\n",
+            "    pip install acme\n\n.. note::\n   Mind the *gap*.\n\n.. toctree::\n   :maxdepth: 2\n\n   hidden\n\n"
+            "# no heading\n\n.. tab-set::\n\n   .. tab-item:: Python\n\n      .. testcode::\n\n         # no heading\n",
             "notes.txt": "First paragraph # not a heading\n\n    indented words\n\nLast one.",
             "signs.html": "<main><h2>The &lt;select&gt; element</h2><p>List&lt;String&gt; and __init__ a*b*c</p>"
             "<details><summary>More</summary><h3>Deep</h3><pre><code>x = `1`\n```\n# no</code></pre></details></main>",
@@ -93,6 +94,7 @@ def test_formats_beside_markdown(write: Write, tmp_path: Path) -> None:
     assert "```\npip install acme\n```" in rst.chunk.text
     assert "Mind the" in rst.chunk.plain
     assert "hidden" not in rst.chunk.plain
+    assert rst.chunk.plain.count("# no heading") == 2
     (sizes,), _, _ = corpus.read("page.html#widgets/sizes")
     assert "tiny | 3" in sizes.chunk.plain
     assert "code here" in sizes.chunk.plain

@@ -1,5 +1,6 @@
 """Words and meaning together, with a real model."""
 
+from bisect import bisect_right
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -14,13 +15,13 @@ from bedstone.search.embedders.hashing import HashingEmbedder
 from bedstone.search.embedders.minilm import MiniLm
 from bedstone.search.embedding_cache import CachedEmbedder
 from bedstone.search.engine import SearchEngine
-from bedstone.search.fusion import fuse
+from bedstone.search.fusion import by_document, fuse
 from bedstone.search.indexer import embed_missing
 from bedstone.search.indexes.hybrid import HybridIndex
 from bedstone.search.indexes.vectors import VectorIndex
 from bedstone.search.indexes.words import WordIndex
 from bedstone.search.language import vector_weight
-from bedstone.search.query import Is
+from bedstone.search.query import Hit, Is
 from bedstone.store.engines.memory import MemoryStore
 
 EMBEDDERS: dict[str, Callable[[], Embedder]] = {"minilm": MiniLm, "hash": HashingEmbedder}
@@ -208,3 +209,41 @@ def test_fusion_is_neutral_to_what_is_missing() -> None:
     scores = fuse({1: 4.0, 2: 2.0, 3: 0.5}, {1: 0.9, 2: 0.2}, 0.5)
     assert scores[1] > scores[2]
     assert sorted(scores) == [1, 2, 3]
+
+
+def test_chunks_of_one_document_speak_for_each_other_and_give_way() -> None:
+    hits = [Hit(11, 10.0), Hit(21, 9.8), Hit(22, 9.0), Hit(31, 8.5), Hit(12, 8.0), Hit(23, 7.0), Hit(99, 0.0)]
+    moved = by_document(hits, lambda rowid: rowid // 10)
+    assert [hit.rowid for hit in moved] == [21, 11, 31, 22, 12, 23, 99]
+    assert [hit.score for hit in moved] == sorted((hit.score for hit in moved), reverse=True)
+    assert min(hit.score for hit in moved) >= 0.0  # what comes after them still does
+    assert [hit.rowid for hit in by_document(hits, lambda rowid: rowid)] == [hit.rowid for hit in hits]
+    assert by_document([], lambda rowid: rowid) == []
+
+
+def test_questions_are_answered_by_documents_and_quotations_by_chunks() -> None:
+    store = MemoryStore()
+    pages = {
+        "brakes": [
+            "A bicycle with worn pads needs long to stop, so replace them.",
+            "Which pads fit which bicycle.",
+            "Worn pads squeal when you stop.",
+        ],
+        "rain": ["A bicycle with worn pads does not stop.", "Wear a coat.", "Mind the tram."],
+        "shop": [
+            "We sell every kind of bicycle, also used ones, and take yours in part exchange if it is not too old."
+        ],
+    }
+    for name, texts in pages.items():
+        chunks = [Chunk(id=f"{name}#{at}", text=text, plain=text) for at, text in enumerate(texts)]
+        store.put([(Document(name, "", ""), chunks)])
+    index = HybridIndex(store, WordIndex())
+    index.catch_up()
+    starts = store.first_chunks()
+    alone, together = SearchEngine(index), SearchEngine(index, document_of=lambda rowid: bisect_right(starts, rowid))
+    question = "does my bicycle stop on worn pads?"
+    assert names(alone, store, question, limit=2)[0] == "rain"
+    assert names(together, store, question, limit=2) == ["brakes", "rain"]
+    assert names(together, store, question, limit=1) == ["brakes"]
+    quotation = "with worn pads does not stop"
+    assert names(together, store, quotation) == names(alone, store, quotation)

@@ -66,6 +66,9 @@ def test_what_is_put_comes_back_whole(store: StoreEngine) -> None:
     assert [item.chunk.id for item in store.chunks_of("b")] == ["b#0", "b#1"]
     assert store.chunks([found.rowid, 999]) == {found.rowid: found}
     assert store.chunk("nobody") is None
+    rowids = {name: [item.rowid for item in store.chunks_of(name)] for name in "ab"}
+    assert store.first_chunks() == sorted(min(numbers) for numbers in rowids.values())
+    assert all(numbers == list(range(numbers[0], numbers[0] + len(numbers))) for numbers in rowids.values())
     assert (store.counts().documents, store.counts().chunks) == (2, 3)
 
 

@@ -1,10 +1,12 @@
 """Words and meaning asked at once, and one order made of both."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bedstone.errors import BedstoneError
+from bedstone.search.fusion import by_document
 from bedstone.search.index import Query, SearchIndex, Weights
 from bedstone.search.language import vector_weight
 from bedstone.search.query import Filter, Found, Hit, Mode
@@ -19,19 +21,33 @@ DEPTHS = (100, 1_000, 5_000)
 
 
 class SearchEngine:
-    """Searches an index; a model that fails costs meaning, not the answer."""
+    """Searches an index; a model that fails costs meaning, not the answer.
 
-    def __init__(self, index: SearchIndex, embedder: "Embedder | None" = None, weights: Weights | None = None) -> None:
+    With `document_of`, which tells a chunk's document, questions are answered by documents: a chunk counts more if
+    others of its document are good too, and gives way to other documents if a better one of its own came before.
+    """
+
+    def __init__(
+        self,
+        index: SearchIndex,
+        embedder: "Embedder | None" = None,
+        weights: Weights | None = None,
+        document_of: Callable[[int], int] | None = None,
+    ) -> None:
         self.index = index
         self._embedder = embedder
         self._weights = weights or Weights()
+        self._document_of = document_of
         self._degraded = False
 
     def search(self, text: str, *, condition: Filter | None = None, limit: int = 10, mode: Mode = "hybrid") -> Found:
         """The best chunks for a query."""
-        by_words_alone = mode == "words" or self._embedder is None or (mode == "hybrid" and self.index.quotes(text))
-        vector = None if by_words_alone else self._vector(text)
+        # Whoever quotes looks for that chunk: neither what is near in meaning nor what its document says counts.
+        is_question = mode == "hybrid" and not self.index.quotes(text)
+        vector = self._vector(text) if mode == "vectors" or is_question else None
         share = self._share(text, mode) if vector is not None else 0.0
+        by_documents = self._document_of if is_question else None
+        least = DEPTHS[0] if by_documents else 0
         hits: dict[int, Hit] = {}
         for depth in DEPTHS:
             found = self.index.search(
@@ -40,12 +56,15 @@ class SearchEngine:
                     vector=vector,
                     vector_weight=share,
                     condition=condition,
-                    limit=limit + len(hits),
+                    limit=max(limit, least) + len(hits),
                     depth=depth,
                     weights=self._weights,
                 )
             )
-            for hit in found.hits:
+            ranked = found.hits
+            if by_documents and not hits:
+                ranked = [*by_document(ranked[:least], by_documents), *ranked[least:]]
+            for hit in ranked:
                 hits.setdefault(hit.rowid, hit)
             if len(hits) >= limit or found.candidates < depth:
                 break

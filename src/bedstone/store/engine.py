@@ -119,6 +119,9 @@ class StoreEngine(Protocol):
     def chunk_counts(self, document_id: str | None = None) -> dict[str, int]:
         """How many chunks each document has, or one of them; documents without any are missing."""
 
+    def first_chunks(self) -> list[int]:
+        """The number of each document's first chunk, in order: the others follow it without a gap."""
+
     def chunks_between(self, first: int, last: int) -> Iterator[StoredChunk]:
         """The chunks with numbers in a range, in order."""
 

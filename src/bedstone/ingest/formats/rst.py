@@ -9,7 +9,12 @@ ADORNMENT = re.compile(r"([=\-`:.'\"~^_*+#<>])\1{2,}\s*$")
 DIRECTIVE = re.compile(r"^(\s*)\.\.\s+([\w:-]+)::\s*(.*)$")
 COMMENT_OR_TARGET = re.compile(r"^\s*\.\.(\s+.*)?$")
 OPTION = re.compile(r"^\s*:[\w-]+:(\s.*)?$")
-CODE_DIRECTIVES = {"code", "code-block", "sourcecode", "literalinclude", "doctest", "parsed-literal"}
+CODE_DIRECTIVES = {
+    *("code", "code-block", "code-cell", "sourcecode", "literalinclude", "parsed-literal", "productionlist", "prompt"),
+    *("doctest", "testcode", "testoutput", "testsetup", "testcleanup", "ipython", "jupyter-execute"),
+    *("graphviz", "mermaid", "math"),
+}
+HASH = re.compile(r"^(\s*)(?=#)")  # a heading in Markdown, nothing here
 SILENT_DIRECTIVES = {"contents", "toctree", "image", "figure", "raw", "include", "index", "meta", "highlight", "only"}
 CODE = re.compile(r"(`[^`]*`)")
 INLINE = (
@@ -49,7 +54,7 @@ class _Converter:
                 yield from _fenced("", self._body(_indent(line)))
             else:
                 self._at += 1
-                yield _inline(line)
+                yield HASH.sub(r"\1\\", _inline(line))
 
     def _heading(self) -> str | None:
         """A title under a line, or between two."""

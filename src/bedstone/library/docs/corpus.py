@@ -3,6 +3,8 @@
 import logging
 import re
 import sqlite3
+from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -97,7 +99,7 @@ class DocsCorpus:
             vectors.catch_up()
         self._kept: dict[int, StoredChunk] = {}
         self._index = HybridIndex(self._store, self._words, vectors)
-        self._engine = SearchEngine(self._index, self._embedder, weights)
+        self._engine = SearchEngine(self._index, self._embedder, weights, self._document_of)
 
     @property
     def state(self) -> str:
@@ -264,6 +266,13 @@ class DocsCorpus:
             DocHit(stored, round(score, 4), text, why)
             for (stored, text, why), score in zip(shown, falling(scores), strict=True)
         ]
+
+    def _document_of(self, rowid: int) -> int:
+        return bisect_right(self._first_chunks, rowid)
+
+    @cached_property
+    def _first_chunks(self) -> Sequence[int]:
+        return array("q", self._store.first_chunks())
 
     @cached_property
     def _total(self) -> int:

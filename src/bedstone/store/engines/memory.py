@@ -117,6 +117,10 @@ class MemoryStore:
             owners = [stored.document for stored in self._chunks.values()]
         return dict(Counter(owner for owner in owners if document_id in (None, owner)))
 
+    def first_chunks(self) -> list[int]:
+        with self._lock:
+            return sorted(rowid for rowid, stored in self._chunks.items() if stored.position == 0)
+
     def chunks_between(self, first: int, last: int) -> Iterator[StoredChunk]:
         with self._lock:
             yield from [stored for rowid, stored in self._chunks.items() if first <= rowid <= last]

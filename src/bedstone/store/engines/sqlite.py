@@ -206,6 +206,10 @@ class SqliteStore:
         condition, values = ("WHERE document = ?", [document_id]) if document_id is not None else ("", [])
         return dict(self._read(f"SELECT document, count(*) FROM chunk {condition} GROUP BY document", *values))
 
+    def first_chunks(self) -> list[int]:
+        query = "SELECT min(rowid) FROM chunk INDEXED BY chunk_of_document GROUP BY document"
+        return sorted(rowid for (rowid,) in self._read(query))
+
     def chunks_between(self, first: int, last: int) -> Iterator[StoredChunk]:
         query = f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.rowid BETWEEN ? AND ? ORDER BY c.rowid"
         yield from (_chunk(row) for row in self._reader().execute(query, (first, last)))
