@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import platformdirs
@@ -65,11 +66,24 @@ class App:
 @asynccontextmanager
 async def open_app(settings: Settings) -> AsyncIterator[App]:
     """Open every chosen toolset, and close them again, the last one first."""
-    toolsets = {label: build_toolset(label, settings) for label in chosen_toolsets(settings)}
+    chosen = chosen_toolsets(settings)
+    if "knowledge" in chosen and not settings.read_only and (problem := unwritable(_knowledge_index(settings))):
+        raise InvalidSetting(f"{problem} Choose another with --data-dir, or leave documents out with --toolsets.")
+    toolsets = {label: build_toolset(label, settings) for label in chosen}
     async with AsyncExitStack() as opened:
         for toolset in toolsets.values():
             await opened.enter_async_context(toolset.opened())
         yield App(settings, toolsets, opened.aclose)
+
+
+def unwritable(folder: Path) -> str | None:
+    """Why nothing can be written into a folder that may still have to be made."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    try:
+        TemporaryFile(dir=existing).close()
+    except OSError as error:
+        return f"{folder} cannot be written ({error.strerror})."
+    return None
 
 
 def chosen_toolsets(settings: Settings) -> list[str]:

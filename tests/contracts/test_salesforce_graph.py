@@ -356,6 +356,17 @@ async def test_values_become_filters(toolset: Toolset, demo: Running) -> None:
         ("Opportunity.StageName", "Closed Won"),
         ("Opportunity.CloseDate", "THIS_QUARTER"),
     }
+    for question, expected in {
+        f"open cases of {company}": {("Case.Account.Name", company), ("Case.IsClosed", "false")},
+        "accounts in Germany": {("Account.BillingCountry", "Germany")},
+        "leads in New Jersey": {("Lead.State", "New Jersey")},
+        "contacts in Berlin": {("Contact.MailingCity", "Berlin")},
+        "opportunities over 10000": {("Opportunity.Amount", "10000")},
+        "opportunities over 5000 days": set(),
+    }.items():
+        intent = await ask(toolset, "mediate-query-intent", query=question)
+        assert {(row["field"], row["value"]) for row in intent["filters"]} == expected, question
+        assert bool(intent["ungroundedTerms"]) is not bool(expected), question
 
 
 @proves("sfg.grounding.quality")

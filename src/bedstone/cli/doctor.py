@@ -9,13 +9,12 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any, Literal
 
 import click
 
 from bedstone import __version__
-from bedstone.app import chosen_toolsets
+from bedstone.app import chosen_toolsets, unwritable
 from bedstone.cli.logs import configure_logging
 from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, settings_options
 from bedstone.errors import BedstoneError
@@ -75,12 +74,8 @@ def _toolsets(settings: Settings) -> Finding:
 
 
 def _data_folder(folder: Path) -> Finding:
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
-    try:
-        TemporaryFile(dir=existing).close()
-    except OSError as error:
-        reason = f"{folder} cannot be written ({error.strerror}). Choose another with --data-dir."
-        return Finding("data folder", "problem", reason)
+    if problem := unwritable(folder):
+        return Finding("data folder", "problem", f"{problem} Choose another with --data-dir.")
     return Finding("data folder", "ok", f"{folder}{'' if folder.exists() else ' (made when first needed)'}")
 
 

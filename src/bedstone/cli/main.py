@@ -52,6 +52,10 @@ class Bedstone(click.Group):
             return super().invoke(ctx)
         except BedstoneError as error:
             raise click.ClickException(error.message) from error
+        except OSError as error:
+            if error.filename is None or isinstance(error, BrokenPipeError):
+                raise
+            raise click.ClickException(f"{error.filename}: {error.strerror}") from error
 
 
 @click.group(cls=Bedstone, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

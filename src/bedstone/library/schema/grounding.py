@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -12,7 +12,7 @@ from bedstone.errors import InvalidInput
 from bedstone.library.schema.search import SchemaSearch
 from bedstone.salesforce.graph.categories import UNKNOWN_WEIGHT, WEIGHTS, category_of
 from bedstone.salesforce.graph.model import Field, ObjectSchema, SchemaGraph
-from bedstone.salesforce.graph.names import distance
+from bedstone.salesforce.graph.names import distance, squeezed
 from bedstone.salesforce.ids import long_id
 from bedstone.salesforce.soql.literals import COUNTED_DATE_LITERALS, PLAIN_DATE_LITERALS
 from bedstone.salesforce.soql.quoting import like_string, soql_string
@@ -105,6 +105,7 @@ class Grounder:
         self._graph = graph
         self._search = search
         self._companies = {name.casefold(): name for name in companies}  # as the last sync saw them
+        self._squeezed_companies = {squeezed(name): name for name in self._companies.values()}
 
     def ground(
         self,
@@ -364,6 +365,13 @@ class Grounder:
         if folded in self._companies:
             return self._companies[folded]
         return next((name for key, name in self._companies.items() if key.split()[:1] == [folded]), None)
+
+    def company_filter(self, words: Sequence[str], target: ObjectSchema) -> tuple[str, str] | None:
+        """Field and value for a company whose whole name these words are, in a query of an object that points to it."""
+        name, owner = self._squeezed_companies.get(squeezed("".join(words))), self._graph.get("Account")
+        if name is None or owner is None or (target is not owner and self._link(owner, target) is None):
+            return None
+        return f"{self._path_to(owner, target)}Name", soql_string(name)
 
     def _path_to(self, owner: ObjectSchema, target: ObjectSchema | None) -> str:
         """How a filter of one object is written in a query of another."""

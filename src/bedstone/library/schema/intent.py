@@ -9,13 +9,17 @@ from bedstone.library.schema.columns import default_columns
 from bedstone.library.schema.field_names import FieldNames
 from bedstone.library.schema.frame import Filter, Frame
 from bedstone.library.schema.grounding import Grounder, amount, date_literal
+from bedstone.library.schema.places import COUNTRIES, REGIONS
 from bedstone.library.schema.search import SchemaSearch
 from bedstone.library.schema.words import FIELD_WORDS, STOP, singular
 from bedstone.salesforce.graph.model import Field, ObjectSchema, SchemaGraph
 from bedstone.salesforce.graph.names import squeezed, words_of
 from bedstone.salesforce.soql.quoting import like_string, soql_string
 
-QUOTED = re.compile(r"['\"\u2018\u2019\u201c\u201d]([^'\"\u2018\u2019\u201c\u201d]+)['\"\u2018\u2019\u201c\u201d]")
+# Not the apostrophes of O'Connor's.
+QUOTED = re.compile(
+    r"(?<!\w)['\"\u2018\u2019\u201c\u201d]([^'\"\u2018\u2019\u201c\u201d]+)['\"\u2018\u2019\u201c\u201d](?!\w)"
+)
 TOKEN = re.compile(
     r"\x00\d+\x00|\d{4}-\d\d-\d\d|[A-Za-z][\w-]*(?:'t)?(?:\.[A-Za-z]\w*)*|\d[\d,]*(?:\.\d+)?(?:%|[kKmM]\b|bn\b)?|[<>]=?|!=|=|[(),$€£]"
 )
@@ -28,7 +32,9 @@ TELLING = frozenset(
 CHANGES = frozenset("delete remove update insert create drop truncate merge change set".split())  # noqa: SIM905
 MAIN_AMOUNTS = {"Opportunity": "Amount", "Account": "AnnualRevenue", "Lead": "AnnualRevenue", "Order": "TotalAmount"}
 STATES = frozenset({"closed", "won", "lost", "new"})  # verbs of dates that may be values of a picklist too
-CITIES = ("BillingCity", "MailingCity", "City", "City__c")
+ADDRESSES = ("Billing", "Mailing", "")
+UNITS = frozenset("day days week weeks month months year years hour hours minute minutes percent times".split())  # noqa: SIM905
+LEAST_AMOUNT = 1_000  # that is money without saying so
 ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 YEAR = re.compile(r"(19|20)\d\d")
 DOUBTFUL = 0.3
@@ -55,6 +61,7 @@ DATE_WORDS = {
 NUMBERS = {"million": 1e6, "thousand": 1e3, "billion": 1e9, "k": 1e3, "m": 1e6}
 LEAST = 0.35  # confidence below which no query is offered
 LONGEST_PHRASE = 4
+LONGEST_NAME = 8
 PERIODS = {"year": "CALENDAR_YEAR", "quarter": "CALENDAR_QUARTER", "month": "CALENDAR_MONTH"}
 
 
@@ -115,6 +122,7 @@ class _Reading:
         self._grouping(frame)
         self._orders(frame)
         self._related(frame, mentions)
+        self._companies(frame)
         self._comparisons(frame)
         self._dates(frame, frame.filters, frame.object, 0, len(self._words))
         self._values(frame, frame.filters, frame.object, 0, len(self._words))
@@ -204,14 +212,59 @@ class _Reading:
                     operator = "LIKE" if is_like else "="
                     frame.filters.append(Filter(item.name, item.name_field.name, operator, value, "name", 0.9))
                     self._use(place, at + 1)
-            elif word == "in" and following < len(self._words) and self._words[following][:1].isupper():
-                city = next((name for name in CITIES if item.field(name) is not None), None)
-                if city is not None and following not in self._used and self._words[following].isalpha():
-                    frame.filters.append(
-                        Filter(item.name, city, "=", soql_string(self._words[following]), "place", 0.6)
-                    )
-                    frame.assumptions.append(f"{self._words[following]} is taken for a city")
-                    self._use(place, following + 1)
+            elif word == "in":
+                self._place(frame, place)
+
+    def _place(self, frame: Frame, place: int) -> None:
+        """`in Germany`, `in New Jersey`, `in Berlin`."""
+        end = start = place + 1
+        while (
+            end < len(self._words)
+            and end not in self._used
+            and self._words[end].isalpha()
+            and self._words[end][0].isupper()
+        ):
+            end += 1
+        for stop in range(end, start, -1):
+            name = " ".join(self._words[start:stop])
+            kind = "Country" if name.casefold() in COUNTRIES else "State" if name.casefold() in REGIONS else "City"
+            if kind == "City" and stop > start + 1 and stop < end:
+                continue  # a city is all of the name, or its first word
+            names = (f"{address}{kind}" for address in ADDRESSES)
+            field = next((name for name in names if frame.object.field(name) is not None), None)
+            if field is not None:
+                frame.filters.append(Filter(frame.object.name, field, "=", soql_string(name), "place", 0.6))
+                frame.assumptions.append(f"{name} is taken for a {kind.lower()}")
+                self._use(place, stop)
+                return
+
+    def _companies(self, frame: Frame) -> None:
+        """`open cases of Acme Cycles`: companies the last sync saw."""
+        for place in range(len(self._words)):
+            for end in range(min(len(self._words), place + LONGEST_NAME), place, -1):
+                if not self._used.isdisjoint(range(place, end)):
+                    continue
+                words = [
+                    self._text(at) if self._words[at].startswith("\0") else self._words[at] for at in range(place, end)
+                ]
+                found = self._grounder.company_filter(words, frame.object)
+                if found is None or words[0][:1].islower():
+                    continue
+                frame.filters.append(Filter(frame.object.name, found[0], "=", found[1], "company", 0.9))
+                before = place
+                while before and self._lower[before - 1] in (
+                    "of",
+                    "for",
+                    "at",
+                    "from",
+                    "by",
+                    "with",
+                    "account",
+                    "company",
+                ):
+                    before -= 1
+                self._use(before, end)
+                break
 
     def _unite(self, frame: Frame) -> None:
         """Several values of one field are alternatives: no record has two at once."""
@@ -574,7 +627,9 @@ class _Reading:
                 continue
             number = self._number_at(operator[1])
             is_money = number is not None and (
-                self._words[operator[1]] in "$€£" or not self._words[number[1] - 1].isdigit()
+                self._words[operator[1]] in "$€£"
+                or not self._words[number[1] - 1].isdigit()
+                or (float(number[0]) >= LEAST_AMOUNT and UNITS.isdisjoint(self._lower[number[1] : number[1] + 1]))
             )
             if number is not None and is_money:
                 frame.filters.append(Filter(item.name, main.name, operator[0], number[0], "amount", 0.8))
