@@ -60,15 +60,15 @@ def test_without_matches_the_nearest_passage_is_shown() -> None:
 
 @pytest.mark.parametrize("change", [{"query": "other"}, {"filters": {"a": "2"}}, {"key": "k2"}])
 def test_a_cursor_fits_only_its_query(change: dict[str, object]) -> None:
-    cursor = make_cursor("k", "s", 20, " query ", {"a": "1"})
-    assert read_cursor(cursor, "k", "s", "query", {"a": "1"}) == 20
+    cursor = make_cursor("k", "s", (20, 0.5), " query ", {"a": "1"})
+    assert read_cursor(cursor, "k", "s", "query", {"a": "1"}) == (20, 0.5)
     arguments = {"key": "k", "state": "s", "query": "query", "filters": {"a": "1"}} | change
     with pytest.raises(InvalidCursor, match="does not match"):
         read_cursor(cursor, **arguments)  # type: ignore[arg-type]
 
 
 def test_a_cursor_of_another_state_of_the_index_is_stale() -> None:
-    cursor = make_cursor("k", "before", 20, "query", {})
+    cursor = make_cursor("k", "before", (20, 0.5), "query", {})
     with pytest.raises(InvalidCursor, match="the index has changed since"):
         read_cursor(cursor, "k", "after", "query", {})
 

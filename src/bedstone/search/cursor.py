@@ -2,9 +2,10 @@
 
 import hmac
 import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from hashlib import sha256
+from typing import Any
 
 from bedstone.errors import InvalidInput
 
@@ -15,30 +16,41 @@ class InvalidCursor(InvalidInput):
     code = "invalid_cursor"
 
 
-def make_cursor(key: str, state: str, offset: int, query: str, filters: Mapping[str, str]) -> str:
-    """The token of the page that begins at `offset`; `state` names what the index holds."""
-    payload = {"v": 1, "offset": offset, "state": state, "sig": _signature(key, state, offset, query, filters)}
+Place = tuple[int, float]  # how many hits come before, and the score of the last of them
+
+
+def make_cursor(key: str, state: str, place: Place, query: str, filters: Mapping[str, str]) -> str:
+    """The token of the page that begins there; `state` names what the index holds."""
+    offset, score = place
+    payload = {
+        "v": 1,
+        "offset": offset,
+        "score": score,
+        "state": state,
+        "sig": _signature(key, state, place, query, filters),
+    }
     return urlsafe_b64encode(json.dumps(payload).encode()).decode().rstrip("=")
 
 
-def read_cursor(cursor: str, key: str, state: str, query: str, filters: Mapping[str, str]) -> int:
-    """The offset a token stands for."""
+def read_cursor(cursor: str, key: str, state: str, query: str, filters: Mapping[str, str]) -> Place:
+    """The place a token stands for."""
     try:
-        payload = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        payload = json.loads(b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
     except (ValueError, RecursionError):
         raise InvalidCursor("Invalid cursor: malformed JSON payload") from None
-    offset = payload.get("offset") if isinstance(payload, dict) else None
-    if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0 or payload.get("v") != 1:
+    known: dict[str, Any] = payload if isinstance(payload, dict) else {}
+    offset, score = known.get("offset"), known.get("score")
+    if type(offset) is not int or not isinstance(score, int | float) or offset < 0 or known.get("v") != 1:
         raise InvalidCursor("Invalid cursor: expected a search cursor payload")
-    made_for = str(payload.get("state"))
-    signature = _signature(key, made_for, offset, query, filters).encode()
-    if not hmac.compare_digest(str(payload.get("sig")).encode(errors="replace"), signature):
+    made_for = str(known.get("state"))
+    signature = _signature(key, made_for, (offset, score), query, filters).encode()
+    if not hmac.compare_digest(str(known.get("sig")).encode(errors="replace"), signature):
         raise InvalidCursor("Invalid cursor: does not match current query or filters")
     if made_for != state:
         raise InvalidCursor("Invalid cursor: the index has changed since; search again without a cursor")
-    return offset
+    return offset, score
 
 
-def _signature(key: str, state: str, offset: int, query: str, filters: Mapping[str, str]) -> str:
-    text = json.dumps([state, offset, query.strip(), sorted(filters.items())], ensure_ascii=False)
+def _signature(key: str, state: str, place: Place, query: str, filters: Mapping[str, str]) -> str:
+    text = json.dumps([state, *place, query.strip(), sorted(filters.items())], ensure_ascii=False)
     return hmac.new(key.encode(), text.encode(errors="surrogatepass"), sha256).hexdigest()[:32]

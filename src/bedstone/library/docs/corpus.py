@@ -5,17 +5,19 @@ import re
 import sqlite3
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from bedstone.documents import Document, StoredChunk
 from bedstone.errors import BedstoneError, NotFound
 from bedstone.library.docs.index import VECTORS, IndexFolder
-from bedstone.search.engine import SearchEngine
+from bedstone.search.engine import DEPTHS, SearchEngine
 from bedstone.search.index import Weights
 from bedstone.search.indexes.hybrid import HybridIndex
 from bedstone.search.indexes.words import WordIndex
@@ -33,7 +35,6 @@ logger = logging.getLogger(__name__)
 
 PART = re.compile(r"[-_]part-[0-9-]+$")
 SCOPES = ("sdk-specific", "global-guide")
-COLLAPSE_FACTOR = 4  # siblings that may stand between two hits worth showing
 NEAREST = 5  # ids to offer when one is unknown
 MOST_COMPARED = 5_000  # names to compare a misspelt one with
 HINT_DEPTH = 50
@@ -98,6 +99,8 @@ class DocsCorpus:
             )
             vectors.catch_up()
         self._kept: dict[int, StoredChunk] = {}
+        # The facets of all corpora that are searched together.
+        self.facets_beside: Collection[str] = metadata["taxonomy"].keys()
         self._index = HybridIndex(self._store, self._words, vectors)
         self._engine = SearchEngine(self._index, self._embedder, weights, self._document_of)
 
@@ -124,18 +127,9 @@ class DocsCorpus:
         found, ranked = self._ranked(query, filters, offset + limit + 1, mode)
         return self._shown(query, found, ranked[offset : offset + limit]), len(ranked) > offset + limit
 
-    def hint(self, query: str, filters: Mapping[str, str]) -> Hint:
-        """What to try when a search found nothing: other values of its filters, words spelt otherwise."""
-        spelling = self._spelling(query)
-        if not filters or not self._ranked(query, {}, 1)[1]:
-            return Hint(f"0 results found. No matches were found for this query in the indexed corpus.{spelling}")
-        said = ", ".join(f"{key}='{value}'" for key, value in filters.items())
-        suggestions = {}
-        for key, value in filters.items():
-            others = {name: kept for name, kept in filters.items() if name != key}
-            if values := sorted(self._values(query, others, key) - {value}):
-                suggestions[key] = values
-        return Hint(f"0 results found for query '{query}' with filters {said}.{spelling}", suggestions)
+    def finds(self, query: str, filters: Mapping[str, str]) -> bool:
+        """Whether a search finds anything."""
+        return bool(self._ranked(query, filters, 1)[1])
 
     def read(self, chunk_id: str, context: int = 0) -> tuple[list[StoredChunk], int, int]:
         """A chunk with its neighbours in the file: the chunks, the target's place among them, the file's total."""
@@ -206,20 +200,25 @@ class DocsCorpus:
     ) -> tuple[Found, list[Hit]]:
         """Hits in order, one of each family of language variants."""
         facets = [key for key, entry in self.taxonomy.items() if entry.get("vector_collapse") and key not in filters]
-        wanted = count * COLLAPSE_FACTOR if facets else count
-        found = self._engine.search(query, condition=self._condition(filters), limit=wanted, mode=mode)
-        hits = [] if self._is_far(found) else found.hits
+        condition = self._condition(filters)
         best: dict[tuple[Any, ...], Hit] = {}
         start = 0
-        while start < len(hits) and len(best) < count:
-            end = start + count
-            while end < len(hits) and hits[end].score == hits[end - 1].score:
-                end += 1
-            heads = self._heads(hits[start:end])
-            # Hits of one score are in the order of their ids: their numbers change whenever a file does.
-            for hit in sorted(hits[start:end], key=lambda hit: (-hit.score, heads[hit.rowid].chunk.id)):
-                best.setdefault(_family(heads[hit.rowid], facets), hit)
-            start = end
+        # Always to the same depths: then every page is cut from the same list.
+        for depth in DEPTHS:
+            found = self._engine.search(query, condition=condition, limit=depth, mode=mode)
+            hits = [] if self._is_far(found) else found.hits
+            while start < len(hits) and len(best) < count:
+                end = min(start + count, len(hits))
+                while end < len(hits) and hits[end].score == hits[end - 1].score:
+                    end += 1
+                heads = self._heads(hits[start:end])
+                for _, tied in groupby(hits[start:end], key=attrgetter("score")):
+                    # In the order of their ids: their numbers change whenever a file does.
+                    for hit in sorted(tied, key=lambda hit: heads[hit.rowid].chunk.id):
+                        best.setdefault(_family(heads[hit.rowid], facets), hit)
+                start = end
+            if len(best) >= count or len(hits) < depth:
+                break
         return found, list(best.values())[:count]
 
     def _heads(self, hits: Sequence[Hit]) -> Mapping[int, StoredChunk]:
@@ -240,9 +239,10 @@ class DocsCorpus:
     def _condition(self, filters: Mapping[str, str]) -> Filter | None:
         """All filters at once; a language alone also lets in what is written for every language."""
         conditions: list[Filter] = [Is(key, (value,)) for key, value in filters.items()]
-        if "language" in filters and "scope" not in filters and "scope" in self.taxonomy:
+        if "language" in filters and "scope" not in filters and "scope" in self.facets_beside:
             language = Is("language", (filters["language"],))
-            others = tuple(value for value in self.taxonomy["scope"]["values"] if value not in SCOPES)
+            values = self.taxonomy.get("scope", {}).get("values", ())
+            others = tuple(value for value in values if value not in SCOPES)
             widened: list[Filter] = [
                 AllOf((Is("scope", ("sdk-specific",)), language)),
                 Is("scope", ("global-guide",)),
@@ -278,7 +278,7 @@ class DocsCorpus:
     def _total(self) -> int:
         return self._store.counts().chunks
 
-    def _values(self, query: str, filters: Mapping[str, str], key: str) -> set[str]:
+    def values(self, query: str, filters: Mapping[str, str], key: str) -> set[str]:
         """The values of a facet under which a query finds something."""
         if counts := self._index.facet_counts(query, self._condition(filters)).get(key):
             return set(counts)
@@ -286,11 +286,10 @@ class DocsCorpus:
         heads = self._heads(near)
         return {heads[hit.rowid].chunk.facets[key] for hit in near if key in heads[hit.rowid].chunk.facets}
 
-    def _spelling(self, query: str) -> str:
-        """A sentence about words nobody uses that look like others."""
+    def spelt_like(self, query: str) -> list[str]:
+        """For words nobody uses, others that look like them."""
         unknown = [word for word in WORD.findall(query) if not any(map(self._index.frequency, terms(word)))]
-        similar = dict.fromkeys(self._written(term) for word in unknown for term in self._index.similar_words(word))
-        return f" Did you mean: {', '.join(similar)}?" if similar else ""
+        return [self._written(term) for word in unknown for term in self._index.similar_words(word)]
 
     def _written(self, term: str) -> str:
         """A term as a text has it: the index knows words without their endings."""

@@ -32,6 +32,8 @@ class DocsLibrary:
         # The same on every replica that serves the same corpora.
         self._cursor_key = "".join(sorted(corpus.metadata["cursor_key"] for corpus in corpora.values()))
         self._state = ",".join(corpora[name].state for name in sorted(corpora))
+        for corpus in corpora.values():
+            corpus.facets_beside = self.facets
 
     @property
     def is_quick(self) -> bool:
@@ -53,13 +55,17 @@ class DocsLibrary:
 
     def search(self, query: str, filters: Mapping[str, str], limit: int, cursor: str | None = None) -> DocPage:
         """A page of the best chunks; a hint when there is none."""
-        offset = read_cursor(cursor, self._cursor_key, self._state, query, filters) if cursor else 0
+        offset, highest = 0, 1.0
+        if cursor is not None:
+            offset, highest = read_cursor(cursor, self._cursor_key, self._state, query, filters)
         hits, more = self._hits(query, filters, offset, limit)
+        hits = [hit if hit.score <= highest else replace(hit, score=highest) for hit in hits]
         end = offset + limit
         more = more and end < DEEPEST
+        lowest = hits[-1].score if hits else highest
         return DocPage(
             hits=hits,
-            next_cursor=make_cursor(self._cursor_key, self._state, end, query, filters) if more else None,
+            next_cursor=make_cursor(self._cursor_key, self._state, (end, lowest), query, filters) if more else None,
             hint=None if hits or offset else self._hint(query, filters),
         )
 
@@ -151,35 +157,29 @@ class DocsLibrary:
         return found[offset : offset + limit], len(found) >= wanted
 
     def _asked(self, filters: Mapping[str, str]) -> list[tuple[str, DocsCorpus, dict[str, str]]]:
-        """The corpora a search goes to, and the filters each one knows."""
+        """The corpora a search goes to, and the filters within."""
+        if self._is_single:  # where `corpus` may be a facet like any other
+            return [(name, corpus, dict(filters)) for name, corpus in self._corpora.items()]
         inside = {key: value for key, value in filters.items() if key != CORPUS}
-        return [
-            (name, corpus, inside)
-            for name, corpus in self._corpora.items()
-            if filters.get(CORPUS, name) == name and inside.keys() <= corpus.taxonomy.keys()
-        ]
+        return [(name, corpus, inside) for name, corpus in self._corpora.items() if filters.get(CORPUS, name) == name]
 
     def _hint(self, query: str, filters: Mapping[str, str]) -> Hint:
-        if self._is_single:
-            (corpus,) = self._corpora.values()
-            return corpus.hint(query, filters)
-        inside = {key: value for key, value in filters.items() if key != CORPUS}
-        hints = [corpus.hint(query, inside) for _, corpus, _ in self._asked(inside)]
-        elsewhere = [name for name, corpus, _ in self._asked(inside) if corpus.search(query, inside, 0, 1)[0]]
-        suggestions: dict[str, list[str]] = {}
-        for hint in hints:
-            for key, values in hint.suggested_filters.items():
-                suggestions[key] = sorted({*suggestions.get(key, []), *values})
-        if CORPUS in filters and elsewhere:
-            suggestions[CORPUS] = sorted(set(elsewhere) - {filters[CORPUS]})
-        if not suggestions:
-            return (
-                hints[0]
-                if hints
-                else Hint("0 results found. No matches were found for this query in the indexed corpus.")
-            )
+        """What to try when a search found nothing: other values of its filters, words spelt otherwise."""
+        similar = dict.fromkeys(word for corpus in self._corpora.values() for word in corpus.spelt_like(query))
+        spelling = f" Did you mean: {', '.join(similar)}?" if similar else ""
+        if not filters or not any(corpus.finds(query, {}) for corpus in self._corpora.values()):
+            return Hint(f"0 results found. No matches were found for this query in the indexed corpus.{spelling}")
         said = ", ".join(f"{key}='{value}'" for key, value in filters.items())
-        return Hint(f"0 results found for query '{query}' with filters {said}.", suggestions)
+        suggestions = {}
+        for key, value in filters.items():
+            asked = self._asked({name: kept for name, kept in filters.items() if name != key})
+            if key == CORPUS and not self._is_single:
+                found = {name for name, corpus, inside in asked if corpus.finds(query, inside)}
+            else:
+                found = {item for _, corpus, inside in asked for item in corpus.values(query, inside, key)}
+            if values := sorted(found - {value}):
+                suggestions[key] = values
+        return Hint(f"0 results found for query '{query}' with filters {said}.{spelling}", suggestions)
 
     def _nearest(self, chunk_id: str) -> list[tuple[str, str]]:
         return [
