@@ -1,6 +1,7 @@
 """A folder of documents: which files there are, and each as a document with its chunks."""
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,13 +14,15 @@ from bedstone.errors import InvalidInput
 from bedstone.ingest.chunking import Strategy, chunk_blocks
 from bedstone.ingest.extraction import Unreadable
 from bedstone.ingest.front_matter import FrontMatter, split_front_matter
-from bedstone.ingest.manifest import InvalidManifest, Manifests
+from bedstone.ingest.manifest import NAME as MANIFEST
+from bedstone.ingest.manifest import InvalidManifest, Manifest, Manifests
 from bedstone.ingest.markdown import Block, markdown_blocks
 from bedstone.ingest.prompt_templates import TEMPLATE_SUFFIXES
 
 MARKDOWN, REST, TEXT, HTML = (".md", ".mdx"), (".rst",), (".txt",), (".html", ".htm")
 SUFFIXES = (*MARKDOWN, *REST, *TEXT, *HTML)
-FORMAT = "2"  # of chunking: another one means that every file is cut again
+FORMAT = "3"  # of chunking: another one means that every file is cut again
+UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 SETTLED_SECONDS = 2  # a file younger than this may change again without a new time stamp
 
 
@@ -60,6 +63,7 @@ class DocumentsFolder:
             raise InvalidInput(f"There is no folder {root}")
         self.root = root
         self.manifests = Manifests(root)
+        self._manifest_folders: list[str] = []
 
     def paths(self) -> list[str]:
         """Every document, in the order of their paths; links are followed, loops are not."""
@@ -68,6 +72,11 @@ class DocumentsFolder:
     def template_paths(self) -> list[str]:
         """Every prompt template."""
         return [path for path in self._everything if _is_template(path)]
+
+    def every_manifest(self) -> tuple[list[Manifest], list[str]]:
+        """All there are, also those that no file is nearest to, and what is wrong with the others."""
+        self._everything  # noqa: B018 - finds them
+        return self.manifests.united(self._manifest_folders)
 
     def signature(self, path: str) -> str:
         """What a file's chunks depend on, as far as one can tell without reading it; empty if one cannot."""
@@ -116,17 +125,29 @@ class DocumentsFolder:
         except OSError:
             return
         for entry in entries:
+            if entry.name == MANIFEST:
+                self._manifest_folders.append(inside.removesuffix("/"))
             if entry.name.startswith("."):
                 continue
-            if entry.is_dir():
+            if _is_folder(entry):
                 yield from self._walk(entry.path, f"{inside}{entry.name}/", above | {real})
             elif entry.name.endswith((*SUFFIXES, *TEMPLATE_SUFFIXES)) and _may_be_read(entry):
                 yield inside + entry.name
 
 
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
 def _may_be_read(entry: "os.DirEntry[str]") -> bool:
     """Not a pipe or a device, which would never end, nor a name that is no text; a broken link is named later."""
-    return (entry.is_file() or entry.is_symlink()) and entry.name.isprintable()
+    try:
+        return (entry.is_symlink() or entry.is_file()) and not UNPRINTABLE.search(entry.name)
+    except OSError:
+        return False
 
 
 def _is_template(path: str) -> bool:

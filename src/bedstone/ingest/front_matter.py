@@ -10,6 +10,7 @@ from bedstone.ingest.manifest import InvalidManifest, parse_metadata, parse_stra
 
 FENCED = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 HINT = re.compile(r"<!--\s*mcp_chunking_hint:\s*(\{.*?\})\s*-->", re.DOTALL)
+LISTING = re.compile(r"^(`{3,}|~{3,}).*?^\1", re.DOTALL | re.MULTILINE)
 MENTIONED_HINT = re.compile(r"<!--\s*mcp_chunking_hint")
 
 
@@ -34,10 +35,10 @@ class FrontMatter:
     @property
     def invalid_hint(self) -> bool:
         """Whether there is a hint in the text that says nothing we know."""
-        return MENTIONED_HINT.search(self.body) is not None and self._hint() is None
+        return MENTIONED_HINT.search(LISTING.sub("", self.body)) is not None and self._hint() is None
 
     def _hint(self) -> Any:
-        found = HINT.search(self.body)
+        found = HINT.search(LISTING.sub("", self.body)) if "mcp_chunking_hint" in self.body else None
         return _hinted(found[1]) if found else None
 
 
@@ -60,14 +61,18 @@ def parse_yaml(text: str) -> Any:
 
     try:
         return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that does not exist
-        raise InvalidManifest(f"not valid YAML: {str(error).splitlines()[0]}") from None
+    # A date that does not exist, a value that does not fit its tag, a thousand brackets.
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        said = str(error).splitlines() or [type(error).__name__]
+        raise InvalidManifest(f"not valid YAML: {said[0]}") from None
 
 
 def _read(data: dict[str, Any], body: str) -> FrontMatter:
     hint = data.get("mcp_chunking_hint")
     metadata = [
-        parse_metadata(data[name], name) for name in ("metadata", "mcp_metadata") if isinstance(data.get(name), dict)
+        parse_metadata(data[name], name)
+        for name in ("metadata", "mcp_metadata")
+        if isinstance(data.get(name), dict) or (name == "mcp_metadata" and data.get(name) is not None)
     ]
     title = data.get("title")
     return FrontMatter(

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -86,11 +86,11 @@ class Manifests:
             raise InvalidManifest(manifest.message)
         return manifest
 
-    @property
-    def all(self) -> list[Manifest]:
-        """Every manifest that was needed so far, in the order of their folders."""
-        found = {item.folder: item for item in self._nearest.values() if isinstance(item, Manifest)}
-        return [found[folder] for folder in sorted(found)]
+    def united(self, folders: Iterable[str]) -> tuple[list[Manifest], list[str]]:
+        """The manifests of these folders in order, and what is wrong with those that cannot be read."""
+        found = [self._above(folder) for folder in sorted(set(folders))]
+        broken = [item.message for item in found if isinstance(item, InvalidManifest)]
+        return [item for item in found if isinstance(item, Manifest)], broken
 
     def _above(self, folder: str) -> Manifest | InvalidManifest | None:
         if folder not in self._nearest:
@@ -113,7 +113,9 @@ def parse_manifest(text: str, folder: str = TOP) -> Manifest:
     """Read a manifest; messages name the key that is wrong."""
     try:
         data = json.loads(text)
-    except ValueError:
+        text.encode()
+        json.dumps(data, ensure_ascii=False).encode()  # half of a sign is none
+    except (ValueError, RecursionError):
         raise InvalidManifest("Manifest is not valid JSON") from None
     if not isinstance(data, dict):
         raise InvalidManifest("manifest must be an object")

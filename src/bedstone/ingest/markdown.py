@@ -57,7 +57,20 @@ def markdown_blocks(source: str) -> list[Block]:
             words.append(_words(kind, detail))
         else:
             found.append(Block(span["start"], span["end"], ""))  # a rule
-    return found
+    return _with_gaps(found, source.encode())
+
+
+def _with_gaps(blocks: list[Block], source: bytes) -> list[Block]:
+    """What is no block to the parser, definitions of links, still belongs to the text."""
+    found: list[Block] = []
+    end = 0
+    for block in (*blocks, Block(len(source), len(source), "")):
+        if gap := source[end : block.start].strip():
+            start = source.index(gap, end)
+            found.append(Block(start, start + len(gap), ""))
+        found.append(block)
+        end = max(end, block.end)
+    return found[:-1]
 
 
 def _name(detail: Any) -> str:

@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -19,9 +19,8 @@ class CachedEmbedder:
 
     def __init__(self, embedder: Embedder, path: Path) -> None:
         self._embedder = embedder
-        self.provider, self.name, self.fingerprint = embedder.provider, embedder.name, embedder.fingerprint
-        self.dimensions, self.languages = embedder.dimensions, embedder.languages
-        self.reach, self.floor, self.has_meaning = embedder.reach, embedder.floor, embedder.has_meaning
+        self.provider, self.name, self.languages = embedder.provider, embedder.name, embedder.languages
+        self.floor, self.has_meaning = embedder.floor, embedder.has_meaning
         self.batch, self.workers, self.origin = embedder.batch, embedder.workers, embedder.origin
         self.embed_query = lru_cache(maxsize=QUERIES)(embedder.embed_query)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -30,6 +29,20 @@ class CachedEmbedder:
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = NORMAL")
         self._db.execute("CREATE TABLE IF NOT EXISTS vector(key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID")
+
+    # A service has to be asked for these: not before somebody needs them.
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return self._embedder.fingerprint
+
+    @cached_property
+    def dimensions(self) -> int:
+        return self._embedder.dimensions
+
+    @cached_property
+    def reach(self) -> float:
+        return self._embedder.reach
 
     def passages(self, context: str, text: str) -> list[tuple[int, int]]:
         return self._embedder.passages(context, text)

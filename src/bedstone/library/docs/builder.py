@@ -6,6 +6,7 @@ import secrets
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -73,34 +74,39 @@ class DocsBuilder:
         self._warnings: list[str] = []
         self._touched: list[Document] = []
         self._rebuilt = False
-        self._unreadable = 0
+        self._unreadable: set[str] = set()
         self._published = self._index.metadata or {}
         self._cursor_key = self._published.get("cursor_key") or secrets.token_hex(32)
 
     def build(self) -> BuildReport:
         """Words first, published; then vectors, published again; nothing where nothing changed."""
         self._index.claim(self._docs)
-        with self._index.building(fresh=self._options.fresh) as work:
-            store = self._store(work)
-            self._forget_other_vectors(store)
+        with self._index.building(fresh=self._options.fresh) as work, closing(self._store(work)) as store:
             changed, removed = self._update(store)
             self._index_words(work, store)
+            try:
+                self._forget_other_vectors(store)
+            except BedstoneError:  # a service that is not there costs meaning, not words
+                store.seal()
+                self._index.publish(work, self._metadata(store, self._published.get("embedding")), last=False)
+                raise
+            embedding = _embedding(self._embedder)
             if self._embedder is not None and store.unembedded(limit=1):
                 store.seal()
-                self._index.publish(work, self._metadata(store), last=False)
+                self._index.publish(work, self._metadata(store, embedding), last=False)
                 self._embed(store, self._embedder)
                 self._index_words(work, store)
             if self._embedder is not None:
                 self._index_vectors(work, store, self._embedder)
             store.seal()
-            metadata, counts = self._metadata(store), store.counts()
-            store.close()
+            metadata, counts = self._metadata(store, embedding), store.counts()
+            store.close()  # before its folder gets another name
             if self._is_published(metadata):
                 self._index.discard(work)
             else:
                 self._index.publish(work, metadata, last=True)
         warnings = list(dict.fromkeys(self._warnings))  # a manifest is wrong for every file it governs
-        return BuildReport(counts.documents, counts.chunks, changed, removed, self._unreadable, warnings)
+        return BuildReport(counts.documents, counts.chunks, changed, removed, len(self._unreadable), warnings)
 
     @staticmethod
     def _store(work: Path) -> SqliteStore:
@@ -131,7 +137,7 @@ class DocsBuilder:
             store.put(self._cut(batch))
             changed += len(batch)
         store.update_documents(self._touched)
-        gone = sorted(set(known) - set(paths))
+        gone = sorted(set(known) - set(paths) | known.keys() & self._unreadable)
         store.delete(gone)
         return changed, len(gone)
 
@@ -145,7 +151,7 @@ class DocsBuilder:
                 file = self._folder.read(path)
             except BedstoneError as error:
                 self._warnings.append(error.message)
-                self._unreadable += 1
+                self._unreadable.add(path)
                 continue
             if old is None or old.digest != file.digest:
                 yield file
@@ -194,17 +200,19 @@ class DocsBuilder:
         vectors.catch_up(lambda done: self._progress("Indexing vectors", done, total))
         self._rebuilt = vectors.save() or self._rebuilt
 
-    def _metadata(self, store: SqliteStore) -> dict[str, Any]:
+    def _metadata(self, store: SqliteStore, embedding: dict[str, Any] | None) -> dict[str, Any]:
         counts = store.counts()
-        manifests = self._folder.manifests.all
+        manifests, broken = self._folder.every_manifest()
+        self._warnings += broken
+        before = {} if self._options.fresh else self._published
+        told = self._options.instructions or before.get("told_instructions")
         taxonomy = _taxonomy(store, manifests)
         taxonomy, problems = _offered(taxonomy, manifests)
         self._warnings += problems
         templates, wrong, doubtful = read_templates(self._folder.root, self._folder.template_paths())
         self._warnings += wrong + doubtful
         return {
-            "corpus_description": self._options.description
-            or self._published.get("corpus_description", DEFAULT_DESCRIPTION),
+            "corpus_description": self._options.description or before.get("corpus_description", DEFAULT_DESCRIPTION),
             "taxonomy": taxonomy,
             "stats": {
                 "total_chunks": counts.chunks,
@@ -212,13 +220,12 @@ class DocsBuilder:
                 "indexed_at": datetime.now(UTC).isoformat(timespec="seconds"),
                 "source_commit": _commit(self._docs),
             },
-            "embedding": _embedding(self._embedder) if counts.passages else None,
+            "embedding": embedding if counts.passages else None,
             "files": {path: {"title": title} for path, title in store.titles().items()},
             "prompts": [template.to_json() for template in templates],
-            "tool_descriptions": self._published.get("tool_descriptions", {}) | self._options.tool_descriptions,
-            "mcpServerInstructions": self._options.instructions
-            or next((item.instructions for item in manifests if item.instructions), None)
-            or self._published.get("mcpServerInstructions"),
+            "tool_descriptions": before.get("tool_descriptions", {}) | self._options.tool_descriptions,
+            "told_instructions": told,
+            "mcpServerInstructions": told or next((item.instructions for item in manifests if item.instructions), None),
             "cursor_key": self._cursor_key,
             "state": _state(store),
         }

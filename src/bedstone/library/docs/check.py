@@ -52,7 +52,9 @@ def check_documents(root: Path, progress: Callable[[str, int, int], None]) -> Ch
             report.warnings.append(f"{path}: no manifest, so it is cut at h2")
         else:
             governed.setdefault(manifest.folder, []).append(manifest.inside(path))
-    for manifest in folder.manifests.all:
+    manifests, broken = folder.every_manifest()
+    report.errors += broken
+    for manifest in manifests:
         report.warnings += _about_manifest(manifest, governed.get(manifest.folder, []), facets)
     _, errors, warnings = read_templates(root, folder.template_paths())
     report.errors += errors
