@@ -56,9 +56,12 @@ class App:
         """The hub under "", and each toolset alone under its address, with hyphens and with underscores."""
         from bedstone.server import BedstoneServer
 
-        servers = {"": self.hub()}
+        hub = self.hub()
+        servers = {"": hub}
         for label, toolset in self.toolsets.items():
-            server = BedstoneServer(toolset.server_name, [toolset])
+            # Alone it is what the hub is then, also in name.
+            is_alone = bool(self.settings.toolsets) and len(self.toolsets) == 1
+            server = BedstoneServer(hub.name if is_alone else toolset.server_name, [toolset])
             servers |= {f"/{spelling}": server for spelling in (label.replace("_", "-"), label)}
         return servers
 

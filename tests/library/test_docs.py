@@ -18,11 +18,13 @@ from bedstone.errors import BedstoneError
 from bedstone.ingest.documents_folder import DocumentsFolder
 from bedstone.library.docs.builder import BuildOptions, BuildReport, DocsBuilder
 from bedstone.library.docs.check import check_documents
-from bedstone.library.docs.corpus import DocsCorpus
+from bedstone.library.docs.corpus import DocHit, DocsCorpus
 from bedstone.library.docs.index import IndexFolder
 from bedstone.library.docs.library import DocsLibrary
 from bedstone.search.embedder import Embedder
 from bedstone.search.embedders.hashing import HashingEmbedder
+from bedstone.search.embedders.minilm import MiniLm
+from bedstone.search.indexes.words import WordIndex
 from bedstone.store.engines.sqlite import SqliteStore
 from bedstone.toolsets.docs.toolset import DocsToolset
 from support.processes import BEDSTONE, bedstone, clean_environment
@@ -534,3 +536,134 @@ def test_inspecting_shows_an_index_and_its_chunks(write: Write, tmp_path: Path) 
     printed = bedstone("docs", "inspect", tmp_path / "index", "a.md#a/one").stdout
     assert "breadcrumb    A > One" in printed
     assert bedstone("docs", "inspect", tmp_path / "index", "b.md").returncode == 1
+
+
+VARIANTS = ("go", "java", "python", "ruby", "rust", "swift", "php", "kotlin")
+
+
+def test_every_family_of_variants_can_be_reached(write: Write, tmp_path: Path) -> None:
+    manifest = {"version": "1", "taxonomy": {"language": {"vector_collapse": True}}}
+    files = {".docs-mcp.json": json.dumps(manifest)}
+    for language in VARIANTS:
+        own = {"version": "1", "metadata": {"language": language}}
+        files[f"sdk/{language}/.docs-mcp.json"] = json.dumps(own)
+        files |= {f"sdk/{language}/{page}.md": f"# Page {page}\n\nwidget {'filler ' * page}\n" for page in range(20)}
+    build(write(files), tmp_path / "index")
+    library = DocsLibrary({"docs": DocsCorpus(tmp_path / "index")})
+    for limit in (1, 3, 50):
+        assert len(set(paged(library, "widget", limit))) == 20
+
+
+def test_pages_repeat_and_lose_nothing_and_scores_fall(write: Write, tmp_path: Path) -> None:
+    words = ("server", "client", "token", "widget", "index", "search", "folder", "answer")
+    texts = {
+        f"{number}.md": f"# {words[number % 8]} {number}\n\nA {words[number * 3 % 8]} finds a {words[number // 8 % 8]}."
+        for number in range(140)
+    }
+    model = MiniLm()
+    build(write(texts), tmp_path / "index", model)
+    library = DocsLibrary({"docs": DocsCorpus(tmp_path / "index", lambda _: model)})
+    lists = [paged(library, "how do I make the server find things", limit) for limit in (7, 30, 50)]
+    assert lists[0] == lists[1] == lists[2]
+    assert len(set(lists[0])) == len(lists[0]) > 100
+
+
+def paged(library: DocsLibrary, query: str, limit: int) -> list[str]:
+    """All ids in order, page by page."""
+    found: list[DocHit] = []
+    page = library.search(query, {}, limit)
+    found += page.hits
+    while page.next_cursor:
+        page = library.search(query, {}, limit, page.next_cursor)
+        found += page.hits
+    scores = [hit.score for hit in found]
+    assert scores == sorted(scores, reverse=True)
+    return [hit.stored.chunk.id for hit in found]
+
+
+def test_corpora_share_their_facets(write: Write, tmp_path: Path) -> None:
+    def corpus(name: str, metadata: dict[str, str], text: str) -> DocsCorpus:
+        manifest = json.dumps({"version": "1", "metadata": metadata})
+        build(
+            write({f"{name}/.docs-mcp.json": manifest, f"{name}/a.md": f"# A\n\n{text}\n"}) / name,
+            tmp_path / f"i-{name}",
+        )
+        return DocsCorpus(tmp_path / f"i-{name}")
+
+    library = DocsLibrary(
+        {
+            "sdk": corpus("sdk", {"language": "go", "scope": "sdk-specific"}, "widget gopher"),
+            "guides": corpus("guides", {"scope": "global-guide"}, "widget start"),
+            "blog": corpus("blog", {}, "widget snowflake"),
+        }
+    )
+
+    def paths(query: str, **filters: str) -> set[str]:
+        return {hit.stored.document for hit in library.search(query, filters, 10).hits}
+
+    assert paths("widget", language="go") == {"sdk/a.md", "guides/a.md", "blog/a.md"}
+    assert paths("widget", scope="global-guide") == {"guides/a.md"}
+    hint = library.search("snowflake", {"corpus": "sdk", "language": "go"}, 10).hint
+    assert hint
+    assert dict(hint.suggested_filters) == {"corpus": ["blog"]}
+
+
+def test_manifests_count_wherever_they_are(write: Write, tmp_path: Path) -> None:
+    top = {
+        "version": "1",
+        "mcpServerInstructions": "Top says.",
+        "taxonomy": {"language": {"description": "Of the SDK", "vector_collapse": True}},
+    }
+    own = {"version": "1", "metadata": {"language": "go"}}
+    source = write(
+        {
+            ".docs-mcp.json": json.dumps(top),
+            "go/.docs-mcp.json": json.dumps(own),
+            "go/a.md": "# A\n\nwords\n",
+            "empty/.docs-mcp.json": "{",
+        }
+    )
+    report = build(source, tmp_path / "index")
+    assert report.warnings == ["empty/.docs-mcp.json: Manifest is not valid JSON"]
+    metadata = IndexFolder(tmp_path / "index").existing_metadata
+    assert metadata["mcpServerInstructions"] == "Top says."
+    assert metadata["taxonomy"]["language"]["vector_collapse"]
+    assert metadata["taxonomy"]["language"]["description"] == "Of the SDK"
+    (source / ".docs-mcp.json").write_text('{"version": "1"}')
+    build(source, tmp_path / "index")
+    assert IndexFolder(tmp_path / "index").existing_metadata["mcpServerInstructions"] is None
+
+
+def test_one_bad_file_costs_itself(write: Write, tmp_path: Path) -> None:
+    source = write(
+        {
+            "good.md": "# Good\n\nwords\n",
+            "tag.md": "---\nx: !!bool maybe\n---\n# Tag\n",
+            "later.md": "# Later\n\nreadable words\n",
+            "links.md": "# Links\n\nSee [the page][2].\n\n[2]: http://example.com 'Title two'\n",
+        }
+    )
+    (source / "self.md").symlink_to("self.md")
+    report = build(source, tmp_path / "index")
+    assert (report.files, report.unreadable) == (3, 2)
+    assert any("self.md" in warning for warning in report.warnings)
+    corpus = DocsCorpus(tmp_path / "index")
+    assert "[2]: http://example.com" in corpus.read("links.md#_preamble")[0][0].chunk.text
+    corpus.close()
+    (source / "later.md").write_text("---\nx: [\n---\n# Later\n\nother words\n")
+    report = build(source, tmp_path / "index")
+    assert (report.files, report.unreadable, report.removed) == (2, 3, 1)
+    assert ids(tmp_path / "index") == ["good.md#_preamble", "links.md#_preamble"]
+
+
+def test_a_build_that_failed_leaves_nothing_locked(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, index = write({"a.md": "# A\n\nsome words\n"}), tmp_path / "index"
+    with monkeypatch.context() as broken:
+        broken.setattr(WordIndex, "catch_up", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError) as failure:
+            build(source, index)
+    build(source, index)
+    assert first(index, "some words") == "a.md#_preamble"
+    assert failure.tb  # and it is still held, with whatever the first build had open

@@ -10,7 +10,16 @@ WILDCARDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 @cache
 def glob_pattern(glob: str) -> re.Pattern[str]:
     """The regular expression of a glob; dotfiles are matched like any other."""
-    return re.compile("".join(_expression(part) for part in SPECIAL.split(glob)))
+    return re.compile(_expressions(glob))
+
+
+def literal(path: str) -> str:
+    """The glob that matches this path alone."""
+    return re.sub(r"([*?\[{])", r"[\1]", path)
+
+
+def _expressions(glob: str) -> str:
+    return "".join(_expression(part) for part in SPECIAL.split(glob))
 
 
 def _expression(part: str) -> str:
@@ -21,5 +30,5 @@ def _expression(part: str) -> str:
         no, letters = ("^", inside[1:]) if inside[0] in "!^" else ("", inside)
         return f"[{no}{re.escape(letters)}]".replace(r"\-", "-")
     if part.startswith("{") and part.endswith("}"):
-        return f"(?:{'|'.join(re.escape(option) for option in part[1:-1].split(','))})"
+        return f"(?:{'|'.join(_expressions(option) for option in part[1:-1].split(','))})"
     return re.escape(part)

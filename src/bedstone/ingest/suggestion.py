@@ -5,6 +5,7 @@ from typing import Any
 
 from bedstone.errors import BedstoneError
 from bedstone.ingest.documents_folder import DocumentsFolder
+from bedstone.ingest.globs import literal
 
 PREFERENCE = ("h2", "h1", "h3", "file")
 MANY_DEEP, SEVERAL = 6, 2
@@ -23,7 +24,7 @@ def suggest_manifest(folder: DocumentsFolder) -> dict[str, Any]:
     counts = Counter(choices.values())
     default = min(PREFERENCE, key=lambda choice: (-counts[choice], PREFERENCE.index(choice)))
     overrides = [
-        {"pattern": path, "strategy": {"chunk_by": choice}}
+        {"pattern": literal(path), "strategy": {"chunk_by": choice}}
         for path, choice in sorted(choices.items())
         if choice != default
     ]

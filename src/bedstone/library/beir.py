@@ -37,8 +37,10 @@ class LabelledSet:
             documents = {row["_id"]: (row.get("title", ""), row["text"]) for row in _rows(folder / "corpus.jsonl")}
             grades = _grades(folder / "qrels" / "test.tsv")
             queries = {row["_id"]: row["text"] for row in _rows(folder / "queries.jsonl") if row["_id"] in grades}
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise InvalidInput(f"{folder} is not a set in BEIR layout: {error}") from error
+        if not queries:
+            raise InvalidInput(f"{folder} has no query with a grade in qrels/test.tsv.")
         return cls(documents, queries, grades)
 
 

@@ -81,7 +81,14 @@ def _case(row: Any, where: str, filters: bool) -> Case:
     if not isinstance(row, dict) or not isinstance(row.get("query"), str) or not row["query"].strip():
         raise InvalidInput(f"{where}: query must be a non-empty string.")
     chunk, files = row.get("expectedChunkId"), row.get("expectedFiles") or {}
-    grades = row.get("qrels") or (files if isinstance(files, dict) else dict.fromkeys(files, 1))
+    grades = row.get("qrels") or (dict.fromkeys(files, 1) if isinstance(files, list) else files)
+    if not isinstance(grades, dict) or not all(isinstance(grade, int | float) for grade in grades.values()):
+        raise InvalidInput(f"{where}: expectedFiles must be a list of paths, or grades by path.")
+    if not isinstance(row.get("filters") or {}, dict):
+        raise InvalidInput(f"{where}: filters must be an object.")
+    for name in ("limit", "maxRounds"):
+        if name in row and (type(row[name]) is not int or row[name] < 1):
+            raise InvalidInput(f"{where}: {name} must be a positive integer.")
     if chunk is None and not grades:
         raise InvalidInput(f"{where}: expectedChunkId or expectedFiles must say what the query should find.")
     return Case(
@@ -89,8 +96,8 @@ def _case(row: Any, where: str, filters: bool) -> Case:
         chunk=chunk,
         grades=grades or {str(chunk).partition("#")[0]: 1},
         filters=(row.get("filters") or {}) if filters else {},
-        limit=int(row.get("limit", DEPTH)),
-        max_rounds=int(row.get("maxRounds", 3)),
+        limit=row.get("limit", DEPTH),
+        max_rounds=row.get("maxRounds", 3),
         name=str(row.get("name") or row["query"]),
         category=str(row.get("category") or "all"),
     )

@@ -56,7 +56,7 @@ class Prompts:
 
 def _listed(prompt: Prompt) -> wire.Prompt:
     arguments = [
-        wire.PromptArgument(name=item.name, description=item.description, required=item.required)
+        wire.PromptArgument(name=item.name, title=item.title, description=item.description, required=item.required)
         for item in prompt.arguments
     ]
     return wire.Prompt(name=prompt.name, title=prompt.title, description=prompt.description, arguments=arguments)

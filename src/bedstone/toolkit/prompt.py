@@ -12,6 +12,7 @@ class PromptArgument:
     name: str
     description: str | None = None
     required: bool = False
+    title: str | None = None
 
 
 @dataclass(frozen=True)

@@ -168,13 +168,13 @@ class DocsBuilder:
                 self._warnings.append(f"{file.path}: cannot be cut ({type(error).__name__}: {error})")
 
     def _index_words(self, work: Path, store: SqliteStore) -> None:
-        words = WordIndex(work / "words")
         last = store.last_change()
         total = last.seq if last else 0
-        if words.applied[0] != total:
-            self._rebuilt = True
-            words.catch_up(store, lambda seq: self._progress("Indexing words", seq, total))
-        words.finish()
+        with closing(WordIndex(work / "words")) as words:
+            if words.applied[0] != total:
+                self._rebuilt = True
+                words.catch_up(store, lambda seq: self._progress("Indexing words", seq, total))
+            words.finish()
 
     def _embed(self, store: SqliteStore, embedder: "Embedder") -> None:
         from bedstone.search.indexer import embed_missing  # noqa: PLC0415

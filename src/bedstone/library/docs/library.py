@@ -133,7 +133,7 @@ class DocsLibrary:
             inside = self._inside(name, path)
             document = corpus.document(inside) if inside else None
             if document is not None and _is_resource(document, corpus.taxonomy):
-                return corpus.text(document.id)
+                return corpus.text(document.id) or ""  # an empty file has no chunk
         return None
 
     def close(self) -> None:

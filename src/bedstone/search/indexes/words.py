@@ -137,7 +137,8 @@ class WordIndex:
                 self._writer = None
 
     def close(self) -> None:
-        """Let go of what was made to read the index."""
+        """Let go of the writer as it is, and of what was made to read the index."""
+        self._writer = None
         if self._private is not None:
             self._private.cleanup()
 

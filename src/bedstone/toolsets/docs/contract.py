@@ -1,7 +1,7 @@
 """What the docs tools take and answer, as the contract prints it."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, create_model
 from pydantic_core import ErrorDetails
@@ -29,6 +29,14 @@ class DocsArguments(Arguments):
     """Arguments whose problems are told in the words that existing clients know."""
 
     closed = True
+
+    @classmethod
+    def parse(cls, arguments: dict[str, Any]) -> Self:
+        """Nothing is no number."""
+        for name in ("limit", "context"):
+            if name in cls.model_fields and name in arguments and arguments[name] is None:
+                raise InvalidInput(f"{name} must be an integer")
+        return super().parse(arguments)
 
     @classmethod
     def _explain(cls, problems: list[ErrorDetails]) -> InvalidInput:

@@ -54,7 +54,7 @@ logger = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 CHUNK_ID = re.compile(r"[^#]+(#[^#]+)?")
-TOOL_PREFIX = re.compile(r"[A-Za-z0-9_-]{1,50}")  # a tool's name has 64 characters at most
+TOOL_PREFIX = re.compile(r"[A-Za-z0-9_-]{1,52}")  # a tool's name has 64 characters at most
 SCHEME = "docs:"
 RESOURCE = f"{SCHEME}///"
 MARKDOWN = "text/markdown"
@@ -85,7 +85,7 @@ class DocsToolset(Toolset):
     ) -> None:
         super().__init__(read_only=read_only)
         if tool_prefix is not None and not TOOL_PREFIX.fullmatch(tool_prefix):
-            raise InvalidSetting("docs.tool_prefix takes letters, digits, _ and -, at most 50 of them.")
+            raise InvalidSetting("docs.tool_prefix takes letters, digits, _ and -, at most 52 of them.")
         self._indexes = {path.name: path for path in indexes}
         if len(self._indexes) < len(indexes):
             raise InvalidSetting("Two docs indexes have the same folder name, which is the name of their corpus.")
@@ -143,7 +143,9 @@ class DocsToolset(Toolset):
             lambda library: library.search(arguments.query, filters, arguments.limit, arguments.cursor)
         )
         result = _result(page)
-        return Reply(result.model_dump_json(indent=2), structured=result.model_dump(mode="json"))
+        # Where words stand in a snippet is for programs.
+        text = result.model_dump_json(indent=2, exclude={"hits": {"__all__": {"highlights"}}})
+        return Reply(text, structured=result.model_dump(mode="json"))
 
     @tool("get_doc", GET_DESCRIPTION, title="Read documentation")
     async def read(self, arguments: GetDoc) -> str:
@@ -196,7 +198,7 @@ class DocsToolset(Toolset):
             Prompt(
                 name,
                 template.description,
-                [PromptArgument(item.name, item.description, item.required) for item in template.arguments],
+                [PromptArgument(item.name, item.description, item.required, item.title) for item in template.arguments],
                 template.title,
             )
             for name, template in self._templates.items()
