@@ -2,8 +2,9 @@
 
 import json
 import os
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,16 +50,17 @@ def snippet(entry: dict[str, Any], key: str = "mcpServers") -> str:
     return json.dumps({key: {"bedstone": entry}}, indent=2)
 
 
-def configurations(url: str, *, guarded: bool) -> list[tuple[str, str, str]]:
-    """For each client its name, what to do, and what to paste there."""
+def configurations(url: str, *, guarded: bool, start: tuple[str, Sequence[str]]) -> list[tuple[str, str, str]]:
+    """For each client its name, what to do, and what to paste there; `start` is our program and what it was given."""
+    program, given = start
     entry = network_entry(url, guarded=guarded)
     made = [
         (client.title, f"Into {client.place}:", snippet(entry, client.key))
         if client.remote
         else (
             client.title,
-            "It starts its servers itself; on the machine with this one's settings:",
-            f"bedstone install {name} --write",
+            "It starts its servers itself. On this machine, with this server's settings:",
+            shlex.join((program, "install", name, "--write", *given)),
         )
         for name, client in CLIENTS.items()
     ]

@@ -124,10 +124,11 @@ def _port(settings: Settings) -> Finding:
 
 
 def _print(findings: list[Finding]) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from bedstone.cli.progress import console
 
     table = Table(box=None, pad_edge=False, show_header=False)
     for finding in findings:
         table.add_row(MARKS[finding.verdict], finding.subject, finding.message)
-    Console().print(table)
+    console().print(table)

@@ -144,9 +144,10 @@ def list_documents(context: str | None, sort_by: str, as_json: bool, **options: 
     if not rows:
         click.echo(answer["message"])
         return
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
+
+    from bedstone.cli.progress import console
 
     table = Table(box=None, pad_edge=False)
     for heading in ("file", "size", "chunks", "status"):
@@ -155,8 +156,7 @@ def list_documents(context: str | None, sort_by: str, as_json: bool, **options: 
     for row in rows:
         size = f"{row['size_bytes'] / 1024:,.0f} KB"
         table.add_row(escape(row["filename"]), size, str(row["chunk_count"]), row["processing_status"], row["id"])
-    console = Console()
-    console.print(table, width=None if console.is_terminal else max(200, console.width))
+    console().print(table)
 
 
 @knowledge.command

@@ -1,6 +1,7 @@
 """The command group: each command is imported when it is used."""
 
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -37,6 +38,17 @@ class Bedstone(click.Group):
         command = getattr(import_module(module), name)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name a command that is spelt almost so; click knows only those that were imported."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            guess = f" Did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(f"No such command {args[0]!r}.{guess}", ctx) from None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """`bedstone --toolsets kb`, and `bedstone` on a pipe, serve; `bedstone` on a terminal explains itself."""

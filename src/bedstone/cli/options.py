@@ -1,12 +1,13 @@
 """Settings as command-line options, declared once for every command that needs them."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
 
-from bedstone.settings import Configuration, load_settings, local_config, setting_fields
+from bedstone.settings import CONFIG_VARIABLE, Configuration, load_settings, local_config, setting_fields
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -68,7 +69,8 @@ def configuration(options: dict[str, Any]) -> Configuration:
 
 def given_arguments(options: dict[str, Any]) -> list[str]:
     """What a user gave, and the local configuration file, as arguments for a start in another folder."""
-    config = options.get("config") or local_config()
+    named = options.get("config") or os.environ.get(CONFIG_VARIABLE)
+    config = Path(named) if named else local_config()
     arguments = ["--config", str(config.absolute())] if config else []
     for flag, key in CONTENT_FLAGS.items():
         value = options.get(_parameter(key))

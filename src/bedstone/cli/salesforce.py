@@ -337,7 +337,7 @@ class DemoOrgBeside:
             app = Guard(DemoServer(org).app(), Access.for_address(HOST))
             server = uvicorn.Server(uvicorn.Config(app, **UVICORN))
             server.capture_signals = _quietly  # type: ignore[method-assign]
-            with listen(HOST, port) as listener:
+            with listen(HOST, port, "salesforce.demo_port") as listener:
                 yield cls(server, listener)
         finally:
             org.close()
@@ -494,13 +494,14 @@ def _print_rows(rows: list[dict[str, Any]], output: str, selected: Sequence[str]
         writer.writeheader()
         writer.writerows(flat)
         return
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
+
+    from bedstone.cli.progress import console
 
     table = Table(*names, box=None, pad_edge=False)
     for row in flat:
         table.add_row(*(escape(str(row.get(name, ""))) for name in names))
-    console = Console()
+    out = console()
     if names:
-        console.print(table, width=None if console.is_terminal else max(400, console.width))
+        out.print(table)

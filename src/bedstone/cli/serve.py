@@ -2,11 +2,13 @@
 
 import logging
 import os
+import shlex
 import signal
 import stat
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -16,7 +18,7 @@ from bedstone import __version__
 from bedstone.app import App, open_app, salesforce_folder
 from bedstone.cli.clients import configurations, network_entry, snippet
 from bedstone.cli.logs import configure_logging
-from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, settings_options
+from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, given_arguments, settings_options
 from bedstone.settings import Settings
 
 if TYPE_CHECKING:
@@ -44,19 +46,19 @@ def serve(**options: Any) -> None:
     for warning in loaded.warnings:
         logger.warning(warning, extra={"action": "setting_ignored"})
     sys.setswitchinterval(SWITCH_SECONDS)
-    anyio.run(_serve, loaded.settings)
+    anyio.run(_serve, loaded.settings, given_arguments(options))
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, given: Sequence[str]) -> None:
     async with open_app(settings) as app:
         logger.info("Serving %s", ", ".join(app.toolsets), extra={"action": "serving"})
         transport = settings.mcp.transport
         if transport == "stdio":
             await _serve_stdio(app)
         elif transport == "all" and _input_is_open():
-            await _serve_network(app, beside=_serve_stdio)
+            await _serve_network(app, given, beside=_serve_stdio)
         else:
-            await _serve_network(app)
+            await _serve_network(app, given)
 
 
 def _input_is_open() -> bool:
@@ -86,7 +88,9 @@ async def _serve_stdio(app: App) -> None:
         logger.warning("The client is gone: %s", errors.exceptions[0], extra={"action": "client_gone"})
 
 
-async def _serve_network(app: App, beside: Callable[[App], Awaitable[None]] | None = None) -> None:
+async def _serve_network(
+    app: App, given: Sequence[str], beside: Callable[[App], Awaitable[None]] | None = None
+) -> None:
     """Listen until stopped; with something served beside it, until that has ended."""
     import uvicorn
 
@@ -102,7 +106,7 @@ async def _serve_network(app: App, beside: Callable[[App], Awaitable[None]] | No
         access,
         transports=NETWORK_TRANSPORTS if everything else (mcp.transport,),
         json_response=mcp.json_response,
-        pages=page_routes(app.toolsets, _page_options(app, access)) if everything else (),
+        pages=page_routes(app.toolsets, _page_options(app, access, given)) if everything else (),
     )
     config = uvicorn.Config(
         asgi,
@@ -159,12 +163,17 @@ def _announce(app: App) -> None:
         click.echo(banner(app), err=True)
 
 
-def _page_options(app: App, access: "Access") -> "PageOptions":
+def _page_options(app: App, access: "Access", given: Sequence[str]) -> "PageOptions":
     from bedstone.web import PageOptions
 
-    token = app.settings.access_token
+    token, settings = app.settings.access_token, app.settings
+    program = str(Path(sys.executable).with_name("bedstone"))
+    evaluate = (program, "eval", "run", "--cases", "demo/questions.json", "--data-dir", str(settings.data_folder))
     return PageOptions(
-        client_configurations=lambda base: configurations(f"{base}/mcp", guarded=token is not None),
+        client_configurations=lambda base: configurations(
+            f"{base}/mcp", guarded=token is not None, start=(program, given)
+        ),
+        evaluation_command=shlex.join((*evaluate, "--", program, "serve", *given)),
         data_folder=app.settings.data_folder,
         read_only=app.settings.read_only,
         token=token,

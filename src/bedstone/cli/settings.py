@@ -22,9 +22,10 @@ def settings(*, as_json: bool, **options: Any) -> None:
     if as_json:
         click.echo(json.dumps(rows, indent=2, default=str))
         return
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from bedstone.cli.progress import console
 
     table = Table(box=None, pad_edge=False)
     for title in ("setting", "value", "from", "meaning"):
@@ -33,9 +34,9 @@ def settings(*, as_json: bool, **options: Any) -> None:
         style = "dim" if row["source"] == "default" else "bold"
         shown = "-" if row["value"] is None else str(row["value"])
         table.add_row(row["setting"], Text(shown, style=style), Text(row["source"], style=style), row["meaning"])
-    console = Console()
-    console.print(table)
-    console.print(f"\nIn the environment, kb.file_path is {environment_name('kb.file_path')}.", style="dim")
+    out = console()
+    out.print(table)
+    out.print(f"\nIn the environment, kb.file_path is {environment_name('kb.file_path')}.", style="dim")
 
 
 def setting_rows(loaded: Configuration) -> list[dict[str, Any]]:

@@ -32,13 +32,14 @@ def list_tools(*, as_json: bool, **options: Any) -> None:
         rows = [{"toolset": label, "name": tool.name, "description": tool.description} for label, tool in found]
         click.echo(json.dumps(rows, indent=2))
         return
-    from rich.console import Console
     from rich.table import Table
+
+    from bedstone.cli.progress import console
 
     table = Table("tool", "toolset", "what it does", box=None, pad_edge=False)
     for label, tool in found:
         table.add_row(f"[bold]{tool.name}[/bold]", label, tool.description)
-    Console().print(table)
+    console().print(table)
 
 
 @tools.command

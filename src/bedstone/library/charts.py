@@ -5,7 +5,10 @@ from html import escape
 from typing import Any
 
 COLOURS = ("#2b6cb0", "#dd6b20", "#2f855a", "#805ad5", "#b83280", "#718096")
+# Over whatever is behind it, light or dark.
+STYLE = "<style>text{fill:#1a202c}@media(prefers-color-scheme:dark){text{fill:#e2e8f0}}</style>"
 LABEL_LETTERS = 18
+SHARES = ("quality", "by_category")
 LABEL_WIDTH, BAR_WIDTH, BAR_HEIGHT, GAP, HEAD = 130, 420, 16, 14, 40
 PANELS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("MRR@5", ("quality", "mrr@5")),
@@ -21,14 +24,14 @@ PANELS: Sequence[tuple[str, tuple[str, ...]]] = (
 
 
 def bar_chart(runs: Mapping[str, Mapping[str, Any]], title: str) -> str:
-    """One group of bars per figure, one bar per run; each group has a scale of its own."""
+    """One group of bars per figure, one bar per run; shares end at one, every other group has a scale of its own."""
     parts: list[str] = []
     y = HEAD + 20 * (1 + (len(runs) - 1) // 4)
     for label, path in (*PANELS, *_categories(runs.values())):
         values = [_value(run, path) for run in runs.values()]
         if all(value is None for value in values):
             continue
-        largest = max(value or 0.0 for value in values)
+        largest = 1.0 if path[0] in SHARES else max(value or 0.0 for value in values)
         middle = y + len(values) * BAR_HEIGHT / 2 + 4
         parts.append(f'<text x="{LABEL_WIDTH - 8}" y="{middle:.0f}" text-anchor="end">{escape(label)}</text>')
         for number, value in enumerate(values):
@@ -40,7 +43,7 @@ def bar_chart(runs: Mapping[str, Mapping[str, Any]], title: str) -> str:
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" {frame} font-family="system-ui, sans-serif" font-size="12">',
-            f'<rect width="{width}" height="{y}" fill="#fff"/>',
+            STYLE,
             f'<text x="12" y="22" font-size="15" font-weight="600">{escape(title)}</text>',
             *legend,
             *parts,

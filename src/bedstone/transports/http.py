@@ -60,8 +60,8 @@ def build_http_app(
     return Guard(app, access)
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, or a sentence about why not."""
+def listen(host: str, port: int, option: str = "--port") -> socket.socket:
+    """A listening socket, or a sentence about why not, and which option to change."""
     host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio turns Nagle's algorithm off only for sockets that say they are TCP; left on, every answer waits 40 ms.
@@ -72,7 +72,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener.listen(1024)
     except OSError as error:
         listener.close()
-        advice = "Choose another port with --port" if error.errno == errno.EADDRINUSE else "Check --host and --port"
+        advice = f"Choose another with {option}" if error.errno == errno.EADDRINUSE else f"Check --host and {option}"
         raise InvalidSetting(f"Cannot listen on {host}, port {port}: {error.strerror}. {advice}.") from error
     return listener
 

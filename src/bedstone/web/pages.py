@@ -76,6 +76,7 @@ class PageOptions:
     # For an address of ours and each client: its name, what to do, what to paste.
     client_configurations: Callable[[str], list[tuple[str, str, str]]]
     data_folder: Path
+    evaluation_command: str = "bedstone eval run --cases CASES.json -- bedstone serve"
     read_only: bool = False
     token: str | None = None
     sessions: Sessions | None = None  # where there is a token

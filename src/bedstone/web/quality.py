@@ -19,7 +19,9 @@ def quality_routes(pages: Pages) -> list[BaseRoute]:
 
     async def shown(request: Request) -> Response:
         found = await to_thread.run_sync(kept.latest)
-        return pages.render(request, "quality.html", page="quality", sets=found[:MOST_SETS])
+        return pages.render(
+            request, "quality.html", page="quality", sets=found[:MOST_SETS], command=pages.options.evaluation_command
+        )
 
     async def chart(request: Request) -> Response:
         found = await to_thread.run_sync(kept.latest)

@@ -191,11 +191,14 @@ async def _documents(toolset: KnowledgeToolset, asked: Asked) -> Group:
 
 
 async def _articles(toolset: SalesforceKnowledgeToolset, asked: Asked) -> Group:
-    """From the mirror; there is nothing to search by meaning in the org itself."""
+    """As agents get them; by words or meaning alone from the mirror, the org knows no such thing."""
     from bedstone.library.articles.article import Wanted  # noqa: PLC0415 - with the engine
 
-    mirror = toolset.service.mirror
-    found = await to_thread.run_sync(mirror.search, Wanted(asked.query, limit=asked.most), asked.mode)
+    service, wanted = toolset.service, Wanted(asked.query, limit=asked.most)
+    if asked.mode == "hybrid":
+        found = await service.search(wanted)
+    else:
+        found = await to_thread.run_sync(service.mirror.search, wanted, asked.mode)
     hits = [
         Hit(
             title=article.title,
