@@ -274,6 +274,12 @@ def test_what_was_meant_is_written(graph: SchemaGraph, query: str, corrected: st
     assert validate(query, graph).corrected == corrected
 
 
+def test_what_a_correction_lays_bare_is_said_too(graph: SchemaGraph) -> None:
+    report = validate("SELECT Nme, COUNT(Id) FROM Account", graph)
+    assert [item.code for item in report.messages] == ["FIELD_UNKNOWN", "NAME_CORRECTED", "NOT_GROUPED"]
+    assert (report.corrected, report.messages[-1].message.startswith("With that corrected: ")) == (None, True)
+
+
 def test_messages_say_where(graph: SchemaGraph) -> None:
     (finding, *_) = validate("SELECT Id,\n  Nmae FROM Account LIMIT 1", graph).messages
     assert (finding.line, finding.column, finding.clause, finding.original) == (2, 3, "SELECT", "Nmae")

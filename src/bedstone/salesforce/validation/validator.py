@@ -1,7 +1,7 @@
 """Every clause of a query against every rule, on the tree alone: what stands inside quotes is never taken for code."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bedstone.salesforce.graph.categories import namespace_of
 from bedstone.salesforce.graph.model import (
@@ -40,7 +40,7 @@ from bedstone.salesforce.soql.tree import (
     Text,
     TypeOf,
 )
-from bedstone.salesforce.validation.findings import Findings, Report, edited
+from bedstone.salesforce.validation.findings import MOST_MESSAGES, Finding, Findings, Report, edited
 from bedstone.salesforce.validation.scope import (
     MOST_PARENTS,
     Grounding,
@@ -113,29 +113,43 @@ def validate(text: str, graph: SchemaGraph, *, ground: Grounding | None = None, 
         return Report(False, findings.messages)
     found = read(text, findings)
     if found is None:
-        return Report(False, findings.messages, _mended(findings, graph, ground, version))
+        corrected, _ = _mended(findings, graph, ground, version)
+        return Report(False, findings.messages, corrected)
     if not graph.objects:
         findings.info("SCHEMA_UNKNOWN", "No schema is synced: only the syntax was checked.")
     unquoted = {item.span[0] for item in found.deviations if item.code == "LITERAL_UNQUOTED"}
     _Check(findings, graph, ground, version, unquoted).root(found.query)
     valid = findings.is_valid
-    corrected = None if valid else _mended(findings, graph, ground, version)
-    return Report(valid, findings.messages, corrected)
+    if valid:
+        return Report(valid, findings.messages)
+    corrected, hidden = _mended(findings, graph, ground, version)
+    # What only shows once names are right is said too, where the first of them stands.
+    first = findings.messages[0]
+    told = {item.message for item in findings.messages}
+    later = [
+        replace(item, line=first.line, column=first.column, message=f"With that corrected: {item.message}")
+        for item in hidden
+        if item.message not in told
+    ]
+    return Report(valid, [*findings.messages, *later][:MOST_MESSAGES], corrected)
 
 
-def _mended(findings: Findings, graph: SchemaGraph, ground: Grounding | None, version: int) -> str | None:
-    """The query with every correction, if nothing is wrong with it then; a correction may show the next mistake."""
+def _mended(
+    findings: Findings, graph: SchemaGraph, ground: Grounding | None, version: int
+) -> tuple[str | None, list[Finding]]:
+    """The query with every correction, if nothing is wrong with it then; else the errors that showed on the way."""
+    hidden: list[Finding] = []
     for _ in range(PASSES):
         if not findings.is_mendable or findings.is_valid:
-            return None
+            return None, hidden
         text = edited(findings.text, findings.edits.items()).strip()
         found = read(text, Findings(text))
         if found is None:
-            return None
+            return None, hidden
         if found.deviations and not any(item.code == "LITERAL_UNQUOTED" for item in found.deviations):
             text = write(found.query)
         if text == findings.text:
-            return None
+            return None, hidden
         findings = Findings(text)
         checked = read(text, findings)
         if checked is None:
@@ -146,9 +160,10 @@ def _mended(findings: Findings, graph: SchemaGraph, ground: Grounding | None, ve
             try:
                 parse_soql(text)
             except SyntaxProblem:
-                return None
-            return text
-    return None
+                return None, hidden
+            return text, []
+        hidden += [item for item in findings.messages if item.type == "error"]
+    return None, hidden
 
 
 @dataclass
