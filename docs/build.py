@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal, get_args, get_origin
@@ -9,6 +10,7 @@ from typing import Literal, get_args, get_origin
 import click
 from pydantic.fields import FieldInfo
 
+import bedstone
 from bedstone.app import build_toolset
 from bedstone.cli.main import main as command
 from bedstone.errors import BedstoneError
@@ -16,6 +18,7 @@ from bedstone.library.docs.builder import BuildOptions, DocsBuilder
 from bedstone.settings import Settings, environment_name, setting_fields
 from bedstone.toolkit.describe import page
 from bedstone.toolsets import BUILTIN_TOOLSETS
+from bedstone.toolsets.knowledge.toolset import ERROR_NAMES
 
 REFERENCE = Path(__file__).parent / "reference"
 WIDTH = 110
@@ -85,8 +88,13 @@ def _helps(item: click.Command, context: click.Context) -> list[str]:
 
 
 def _errors() -> str:
+    for file in sorted(Path(bedstone.__file__).parent.rglob("*.py")):
+        if '\n    code = "' in file.read_text(encoding="utf-8"):
+            import_module(".".join(file.relative_to(Path(bedstone.__file__).parents[1]).with_suffix("").parts))
     rows = [f"| `{kind.__name__}` | `{kind.code}` | {(kind.__doc__ or '').strip()} |" for kind in _tree(BedstoneError)]
-    return "# Errors\n\n| error | code | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+    names = ", ".join(f"`{name}` for `{code}`" for code, name in ERROR_NAMES.items())
+    note = f"\nThe contracts have names of their own: knowledge tools say {names}.\n"
+    return "# Errors\n\n| error | code | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n" + note
 
 
 def _tree(kind: type[BedstoneError]) -> list[type[BedstoneError]]:

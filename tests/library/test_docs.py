@@ -667,3 +667,11 @@ def test_a_build_that_failed_leaves_nothing_locked(
     build(source, index)
     assert first(index, "some words") == "a.md#_preamble"
     assert failure.tb  # and it is still held, with whatever the first build had open
+
+
+def test_links_are_read_as_markdown_writes_them(write: Write) -> None:
+    links = "[s](<my file.md>) [p](a_(b).md) [r][1]\n\n    [code](indented.md)\n\n[1]: gone.md\n"
+    source = write({"a.md": f"# A\n\n{links}", "my file.md": "# M\n", "a_(b).md": "# B\n"})
+    warnings = check_documents(source, lambda *_: None).warnings
+    assert [item for item in warnings if "broken" in item] == ["a.md: broken link to gone.md"]
+    assert "a.md and 2 more: no manifest, so it is cut at h2" in warnings

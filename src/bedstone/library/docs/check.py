@@ -15,7 +15,9 @@ from bedstone.ingest.prompt_templates import read_templates
 
 FENCED_CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1", re.DOTALL | re.MULTILINE)
 INLINE_CODE = re.compile(r"`[^`\n]*`")
-LINK = re.compile(r"\]\(<?([^)\s>]+)")
+INDENTED_CODE = re.compile(r"(?<=\n\n)(?: {4}|\t).*$", re.MULTILINE)
+LINK = re.compile(r"\]\((?:<([^>\n]+)>|((?:[^()\s]|\([^()\s]*\))+))")
+DEFINITION = re.compile(r"^ {0,3}\[[^\]^][^\]]*\]: +<?([^\s>]+)", re.MULTILINE)
 ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//|/|#|\{|\?", re.IGNORECASE)
 
 
@@ -36,6 +38,7 @@ def check_documents(root: Path, progress: Callable[[str, int, int], None]) -> Ch
     paths = folder.paths()
     facets: set[str] = set()
     governed: dict[str, list[str]] = {}
+    free: list[str] = []
     for number, path in enumerate(paths, start=1):
         progress("Validating", number, len(paths))
         try:
@@ -49,9 +52,12 @@ def check_documents(root: Path, progress: Callable[[str, int, int], None]) -> Ch
         facets |= file.facets.keys()
         report.warnings += _about_file(file, root)
         if manifest is None:
-            report.warnings.append(f"{path}: no manifest, so it is cut at h2")
+            free.append(path)
         else:
             governed.setdefault(manifest.folder, []).append(manifest.inside(path))
+    if free:
+        others = f" and {len(free) - 1} more" if len(free) > 1 else ""
+        report.warnings.append(f"{free[0]}{others}: no manifest, so it is cut at h2")
     manifests, broken = folder.every_manifest()
     report.errors += broken
     for manifest in manifests:
@@ -66,8 +72,9 @@ def check_documents(root: Path, progress: Callable[[str, int, int], None]) -> Ch
 def _about_file(file: SourceFile, root: Path) -> Iterator[str]:
     if file.front.invalid_hint:
         yield f"{file.path}: the comment mcp_chunking_hint is ignored, it must be JSON with a known chunk_by"
-    text = INLINE_CODE.sub("", FENCED_CODE.sub("", file.text))
-    for target in dict.fromkeys(LINK.findall(text)):
+    text = INLINE_CODE.sub("", INDENTED_CODE.sub("", FENCED_CODE.sub("", file.text)))
+    targets = [spaced or plain for spaced, plain in LINK.findall(text)] + DEFINITION.findall(text)
+    for target in dict.fromkeys(targets):
         if ELSEWHERE.match(target):
             continue
         path = normpath(join(dirname(file.path), re.split(r"[#?]", unquote(target))[0]))

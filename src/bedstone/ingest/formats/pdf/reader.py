@@ -150,7 +150,7 @@ def _opened(path: Path, options: ReadOptions) -> pypdfium2.PdfDocument:
         if "password" in str(error).lower():
             said = "The password is wrong." if options.password else "The document needs a password."
             raise Unreadable("password_required", said) from None
-        raise Unreadable("damaged", f"The document is damaged: {str(error).rstrip('.')}.") from None
+        raise Unreadable("damaged", "The document is damaged, or no PDF.") from None
     if not pages:
         raise Unreadable("damaged", "The document is damaged: it has no pages.")
     return document
