@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from bedstone.cli.options import EMBEDDING_FLAGS, configuration, settings_options
-from bedstone.errors import InvalidInput
+from bedstone.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from bedstone.library.docs.builder import BuildReport
@@ -162,10 +162,14 @@ def _index_facts(corpus: Any, folder: Path) -> dict[str, Any]:
 
 
 def _chunk_facts(corpus: Any, path: str) -> list[dict[str, Any]]:
-    name, _, heading = path.partition("#")
-    chunks, _, _ = corpus.read(path, 0) if heading else (corpus.chunks_of(name), 0, 0)
+    chunks = corpus.chunks_of(path)
     if not chunks:
-        raise InvalidInput(f"The index has no file {name}.")
+        try:
+            chunks, _, _ = corpus.read(path, 0)
+        except NotFound:
+            near = corpus.nearest_ids(path)
+            named = f" Nearest: {', '.join(near)}" if near else ""
+            raise InvalidInput(f"The index has no file or chunk {path}, or it is empty.{named}") from None
     return [
         {
             "chunk_id": stored.chunk.id,

@@ -116,7 +116,7 @@ class Cutter:
                 groups.append([block])
         for number, group in enumerate(self._join_small(groups), start=1):
             for piece, inside in enumerate(self._cut_huge(group, limit), start=1):
-                yield Part(_part_id(part.id, number, piece), part.heading, inside)
+                yield Part(_part_id(self._path, part.id, number, piece), part.heading, inside)
 
     def _cut_huge(self, group: list[Block], limit: int) -> Iterator[list[Block]]:
         if all(block.end - block.start <= limit for block in group):
@@ -228,8 +228,8 @@ def _headings(found: Sequence[Block]) -> dict[int, Heading]:
     return headings
 
 
-def _part_id(section_id: str, number: int, piece: int) -> str:
+def _part_id(path: str, section_id: str, number: int, piece: int) -> str:
     if (number, piece) == (1, 1):
         return section_id
     suffix = f"part-{number}" if piece == 1 else f"part-{number}-{piece}"
-    return f"{section_id}-{suffix}" if "#" in section_id else f"{section_id}#_{suffix}"
+    return f"{path}#_{suffix}" if section_id == path else f"{section_id}-{suffix}"

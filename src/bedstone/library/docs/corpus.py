@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 
 PART = re.compile(r"[-_]part-[0-9-]+$")
 SCOPES = ("sdk-specific", "global-guide")
+MOST_SIGNS = 8  # of # in an id
 NEAREST = 5  # ids to offer when one is unknown
 MOST_COMPARED = 5_000  # names to compare a misspelt one with
 HINT_DEPTH = 50
@@ -142,10 +143,14 @@ class DocsCorpus:
 
     def nearest_ids(self, chunk_id: str) -> list[str]:
         """Ids somebody may have meant: those of the file, the most similar first, or of a file of like name."""
-        path, _, heading = chunk_id.partition("#")
+        # A path may have a # in it.
+        signs = [at for at, sign in enumerate(chunk_id) if sign == "#"]
+        ends = (*signs[-MOST_SIGNS:], len(chunk_id))
+        parts = [(chunk_id[:end], chunk_id[end + 1 :]) for end in ends]
+        path, heading = next(((path, rest) for path, rest in parts if self._store.chunks_of(path)), parts[0])
         ids = [stored.chunk.id for stored in self._store.chunks_of(path)]
         if ids:
-            by_heading = {identity.partition("#")[2]: identity for identity in ids}
+            by_heading = {identity[len(path) + 1 :]: identity for identity in ids}
             near = [by_heading[name] for name in get_close_matches(heading, by_heading, NEAREST, 0.7)]
             return near or ids
         names = list(self.metadata["files"])
