@@ -1,6 +1,7 @@
 """Blocks to chunks by heading, with ids that stay the same as long as the headings do."""
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -73,11 +74,11 @@ class Cutter:
 
     def _at_level(self, part: Part, level: int) -> Iterator[Part]:
         """Cut at headings of exactly this level; what stands before the first keeps the part's id."""
-        starts = [
-            index
+        starts = {
+            index: None
             for index, block in enumerate(part.blocks)
             if block.level == level and level and not (index == 0 and part.heading.level == level)
-        ]
+        }
         edges = [0, *starts, len(part.blocks)]
         for begin, end in pairwise(edges):
             inside = part.blocks[begin:end]
@@ -192,11 +193,12 @@ def chunk_blocks(
             count += 1
             identity = f"{part.id}-{count}"
         ids.add(identity)
+        plain = "\n".join(block.plain for block in part.blocks if block.plain)
         breadcrumb = part.heading.texts or ((title,) if title else ())
         chunk = Chunk(
             id=identity,
             text=cutter.text(part),
-            plain="\n".join(block.plain for block in part.blocks if block.plain),
+            plain=plain if plain.isascii() else unicodedata.normalize("NFC", plain),
             heading=breadcrumb[-1] if breadcrumb else "",
             level=part.heading.level,
             breadcrumb=breadcrumb,
@@ -218,9 +220,10 @@ def _headings(found: Sequence[Block]) -> dict[int, Heading]:
         parent = open_headings[-1] if open_headings else Heading()
         slugs = (*parent.slugs, slug(block.plain))
         seen[slugs] += 1
-        count, name = seen[slugs], slugs[-1]
+        base, count, name = slugs, seen[slugs], slugs[-1]
         while count > 1 and (slugs := (*parent.slugs, f"{name}-{count}")) in seen:  # another heading is called so
             count += 1
+        seen[base] = count  # the next one need not try those again
         seen[slugs] += count > 1
         heading = Heading(block.level, slugs, (*parent.texts, block.plain))
         open_headings.append(heading)

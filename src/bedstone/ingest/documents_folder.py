@@ -3,6 +3,7 @@
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,8 +22,10 @@ from bedstone.ingest.prompt_templates import TEMPLATE_SUFFIXES
 
 MARKDOWN, REST, TEXT, HTML = (".md", ".mdx"), (".rst",), (".txt",), (".html", ".htm")
 SUFFIXES = (*MARKDOWN, *REST, *TEXT, *HTML)
-FORMAT = "3"  # of chunking: another one means that every file is cut again
+FORMAT = "4"  # of chunking: another one means that every file is cut again
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+DEEPEST = 100  # folders in each other
+MOST_VISITS = 8  # of one folder by links, which may multiply
 SETTLED_SECONDS = 2  # a file younger than this may change again without a new time stamp
 
 
@@ -64,6 +67,7 @@ class DocumentsFolder:
         self.root = root
         self.manifests = Manifests(root)
         self._manifest_folders: list[str] = []
+        self._visits: Counter[str] = Counter()
 
     def paths(self) -> list[str]:
         """Every document, in the order of their paths; links are followed, loops are not."""
@@ -118,7 +122,8 @@ class DocumentsFolder:
 
     def _walk(self, folder: str, inside: str, above: frozenset[str]) -> Iterator[str]:
         real = os.path.realpath(folder)
-        if real in above:
+        self._visits[real] += 1
+        if real in above or len(above) > DEEPEST or self._visits[real] > MOST_VISITS:
             return
         try:
             entries = list(os.scandir(folder))
@@ -130,6 +135,8 @@ class DocumentsFolder:
             if entry.name.startswith("."):
                 continue
             if _is_folder(entry):
+                if UNPRINTABLE.search(entry.name):
+                    continue
                 yield from self._walk(entry.path, f"{inside}{entry.name}/", above | {real})
             elif entry.name.endswith((*SUFFIXES, *TEMPLATE_SUFFIXES)) and _may_be_read(entry):
                 yield inside + entry.name

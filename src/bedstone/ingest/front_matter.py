@@ -3,13 +3,14 @@
 import json
 import re
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any
 
 from bedstone.ingest.chunking import LEVELS, Strategy
 from bedstone.ingest.manifest import InvalidManifest, parse_metadata, parse_strategy
 
 FENCED = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
-HINT = re.compile(r"<!--\s*mcp_chunking_hint:\s*(\{.*?\})\s*-->", re.DOTALL)
+HINT = re.compile(r"<!--\s*mcp_chunking_hint:\s*(\{[^<]{0,300}?\})\s*-->")
 LISTING = re.compile(r"^(`{3,}|~{3,}).*?^\1", re.DOTALL | re.MULTILINE)
 MENTIONED_HINT = re.compile(r"<!--\s*mcp_chunking_hint")
 
@@ -75,6 +76,7 @@ def _read(data: dict[str, Any], body: str) -> FrontMatter:
         if isinstance(data.get(name), dict) or (name == "mcp_metadata" and data.get(name) is not None)
     ]
     title = data.get("title")
+    title = title if isinstance(title, str | int | float | date) else None  # not a list of lists of lists
     return FrontMatter(
         body=body,
         title=str(title) if title is not None else "",
@@ -93,6 +95,6 @@ def _chunk_by(value: Any) -> str | None:
 def _hinted(text: str) -> Any:
     try:
         chunk_by = json.loads(text).get("chunk_by")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return None
     return chunk_by if isinstance(chunk_by, str) and chunk_by in LEVELS else None

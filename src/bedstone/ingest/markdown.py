@@ -23,7 +23,7 @@ ENDS = {
     "TableHead": "\n",
     "TableRow": "\n",
 }
-TAG = re.compile(r"<!--.*?-->|<[^>]*>", re.DOTALL)
+TAG = re.compile(r"<[^<>]*>")
 BLANK_LINES = re.compile(r"\n\s*\n+")
 
 
@@ -73,6 +73,15 @@ def _with_gaps(blocks: list[Block], source: bytes) -> list[Block]:
     return found[:-1]
 
 
+def _without_tags(html: str) -> str:
+    """What stands between tags and comments; a pattern would look for the end of each from each start."""
+    kept, start = [], 0
+    while (opened := html.find("<!--", start)) >= 0 and (closed := html.find("-->", opened)) >= 0:
+        kept.append(html[start:opened])
+        start = closed + 3
+    return TAG.sub(" ", " ".join([*kept, html[start:]]))
+
+
 def _name(detail: Any) -> str:
     return str(detail if isinstance(detail, str) else next(iter(detail)))
 
@@ -89,7 +98,7 @@ def _words(kind: str, detail: Any) -> str:
         case "SoftBreak" | "HardBreak":
             return "\n"
         case "Html":
-            return TAG.sub(" ", str(detail))
+            return _without_tags(str(detail))
         case _:
             return ""
 

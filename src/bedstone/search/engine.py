@@ -10,6 +10,7 @@ from bedstone.search.fusion import by_document
 from bedstone.search.index import Query, SearchIndex, Weights
 from bedstone.search.language import vector_weight
 from bedstone.search.query import Filter, Found, Hit, Mode
+from bedstone.search.terms import asked
 
 if TYPE_CHECKING:
     from bedstone.search.embedder import Embedder, Vectors
@@ -42,6 +43,7 @@ class SearchEngine:
 
     def search(self, text: str, *, condition: Filter | None = None, limit: int = 10, mode: Mode = "hybrid") -> Found:
         """The best chunks for a query."""
+        text = asked(text)
         # Whoever quotes looks for that chunk: neither what is near in meaning nor what its document says counts.
         is_question = mode == "hybrid" and not self.index.quotes(text)
         vector = self._vector(text) if mode == "vectors" or is_question else None

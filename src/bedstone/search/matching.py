@@ -5,9 +5,9 @@ import unicodedata
 from functools import lru_cache
 from os.path import commonprefix
 
-from bedstone.search.terms import UNSPACED, WORD, bigrams, stop_terms, terms_of_word
+from bedstone.search.terms import MARKS, UNSPACED, WORD, asked, bigrams, stop_terms, terms_of_word
 
-REST_OF_WORD = re.compile(r"\w*")
+REST_OF_WORD = re.compile(rf"[\w{MARKS}]*")
 Match = tuple[int, int, str]  # start, end and term
 
 
@@ -19,6 +19,7 @@ class Matcher:
     """
 
     def __init__(self, query: str) -> None:
+        query = asked(query)
         spaced = UNSPACED.sub(" ", query)
         # Scripts without spaces are matched by pairs of characters, as they are indexed.
         self._runs = sorted(set(bigrams(query)))
@@ -28,16 +29,19 @@ class Matcher:
         beginnings = {commonprefix([word, stem]) or word for word, stem in telling.items()}  # noqa: RUF071
         # One that begins like a shorter one is found with it.
         self._beginnings = [
-            item for item in beginnings if not any(item != other and item.startswith(other) for other in beginnings)
+            item for item in beginnings if not any(item[:end] in beginnings for end in range(1, len(item)))
         ]
         self._term = lru_cache(maxsize=4096)(self._wanted)
 
     def find(self, text: str) -> list[Match]:
         """Every place where a word of the query stands, in order."""
         lower = _folded(text)
-        found: list[Match] = [
-            (place.start(), place.end(), term) for term in self._runs for place in re.finditer(re.escape(term), lower)
-        ]
+        found: list[Match] = []
+        for run in self._runs:
+            start = lower.find(run)
+            while start >= 0:
+                found.append((start, start + len(run), run))
+                start = lower.find(run, start + 1)
         for beginning in self._beginnings:
             start = lower.find(beginning)
             while start >= 0:

@@ -1,6 +1,7 @@
 """Text to searchable terms: stemmed words, whole identifiers and their parts, bigrams for scripts without spaces."""
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
 
@@ -14,7 +15,15 @@ UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\ua
 NAME = re.compile(r"[A-Za-z0-9_$@](?:[A-Za-z0-9_$.:/-]*[A-Za-z0-9_$])?")
 # What makes a name of a word: a sign inside, or a capital after its first letter.
 COMPOUND = re.compile(r".+[._:/-]|_|.*[a-z0-9][A-Z]")
-WORD = re.compile(r"\w+")
+# Signs that stand on or beside a letter, which Python does not count to a word: accents, points, vowel signs.
+MARKS = (
+    "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0711\u0730-\u074a"
+    "\u07a6-\u07b0\u07eb-\u07f3\u0816-\u082d\u0859-\u085b\u08ca-\u0963\u0966-\u096f\u0971-\u0dff\u0eb1-\u0ecd\u0f18-\u0f39"
+    "\u0f71-\u0fc6\u102b-\u1049\u1050-\u109d\u135d-\u135f\u1712-\u1734\u17b4-\u17d3\u180b-\u180f\u1920-\u193b\u1a17-\u1a7f"
+    "\u1ab0-\u1ace\u1b00-\u1b73\u1dc0-\u1dff\u20d0-\u20f0\u302a-\u302f\u3099\u309a\ufe00-\ufe0f\ufe20-\ufe2f"
+)
+WORD = re.compile(rf"[\w{MARKS}]+")
+LONGEST_QUERY = 2_000  # characters; what is longer says no more
 CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
@@ -47,10 +56,24 @@ def terms(text: str) -> list[str]:
     return analyzer().analyze(text)
 
 
-@lru_cache(maxsize=16_384)
 def terms_of_word(word: str) -> tuple[str, ...]:
     """The same for a single word; queries and the texts they find have the same ones again and again."""
-    return tuple(analyzer().analyze(word))
+    return _terms_of_word(word) if len(word) <= LONGEST_WORD else tuple(terms(word))
+
+
+@lru_cache(maxsize=16_384)
+def _terms_of_word(word: str) -> tuple[str, ...]:
+    return tuple(terms(word))
+
+
+def asked(query: str) -> str:
+    """A query as it is looked up: composed like indexed text, and not without end."""
+    return composed(query[:LONGEST_QUERY])
+
+
+def composed(text: str) -> str:
+    """Letters and their accents as one sign, however they were typed."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def whole(text: str) -> str:

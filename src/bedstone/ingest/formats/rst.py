@@ -78,8 +78,8 @@ class _Converter:
     def _directive(self, indent: str, name: str, argument: str) -> Iterator[str]:
         self._at += 1
         body = self._body(len(indent))
-        while body and (not body[0].strip() or OPTION.match(body[0])):
-            body.pop(0)
+        first = next((at for at, line in enumerate(body) if line.strip() and not OPTION.match(line)), len(body))
+        body = body[first:]
         if name in CODE_DIRECTIVES:
             yield from _fenced(argument if " " not in argument else "", body)
         elif name not in SILENT_DIRECTIVES:

@@ -4,6 +4,7 @@ import logging
 import re
 import secrets
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -80,8 +81,16 @@ class DocsBuilder:
 
     def build(self) -> BuildReport:
         """Words first, published; then vectors, published again; nothing where nothing changed."""
-        self._index.claim(self._docs)
-        with self._index.building(fresh=self._options.fresh) as work, closing(self._store(work)) as store:
+        try:
+            return self._build(fresh=self._options.fresh)
+        except (sqlite3.DatabaseError, ValueError) as error:
+            # Whatever the disk has made of the files we work on, the documents are still there.
+            logger.warning("Starting again: %s", error, extra={"action": "docs_rebuilt"})
+            self._warnings, self._touched, self._unreadable = [], [], set()
+            return self._build(fresh=True)
+
+    def _build(self, *, fresh: bool) -> BuildReport:
+        with self._index.building(self._docs, fresh=fresh) as work, closing(self._store(work)) as store:
             changed, removed = self._update(store)
             self._index_words(work, store)
             try:
@@ -153,6 +162,11 @@ class DocsBuilder:
                 self._warnings.append(error.message)
                 self._unreadable.add(path)
                 continue
+            except Exception as error:
+                logger.exception("%s cannot be read", path, extra={"action": "docs_file_failed"})
+                self._warnings.append(f"{path}: cannot be read ({type(error).__name__}: {error})")
+                self._unreadable.add(path)
+                continue
             if old is None or old.digest != file.digest:
                 yield file
             elif file.signature and file.signature != old.metadata.get("signature"):
@@ -171,7 +185,7 @@ class DocsBuilder:
         last = store.last_change()
         total = last.seq if last else 0
         with closing(WordIndex(work / "words")) as words:
-            if words.applied[0] != total:
+            if words.applied != ((last.seq, last.stamp) if last else (0, 0)):
                 self._rebuilt = True
                 words.catch_up(store, lambda seq: self._progress("Indexing words", seq, total))
             words.finish()

@@ -25,7 +25,7 @@ from bedstone.search.matching import Matcher
 from bedstone.search.query import AllOf, AnyOf, Filter, Found, Hit, Is, Mode, Without
 from bedstone.search.relevance import coverage, falling, relevance, term_weights
 from bedstone.search.snippets import Snippet, snippet
-from bedstone.search.terms import WORD, terms
+from bedstone.search.terms import WORD, asked, terms
 from bedstone.store.engines.sqlite import SqliteStore
 
 if TYPE_CHECKING:  # whoever searches by words alone never loads numpy
@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 PART = re.compile(r"[-_]part-[0-9-]+$")
 SCOPES = ("sdk-specific", "global-guide")
 MOST_SIGNS = 8  # of # in an id
+MOST_MISSPELT = 5  # words to offer others for
+MOST_LISTED = 50  # ids of one file
 NEAREST = 5  # ids to offer when one is unknown
 MOST_COMPARED = 5_000  # names to compare a misspelt one with
 HINT_DEPTH = 50
@@ -152,7 +154,7 @@ class DocsCorpus:
         if ids:
             by_heading = {identity[len(path) + 1 :]: identity for identity in ids}
             near = [by_heading[name] for name in get_close_matches(heading, by_heading, NEAREST, 0.7)]
-            return near or ids
+            return near or ids[:MOST_LISTED]
         names = list(self.metadata["files"])
         same = [name for name in names if PurePosixPath(name).name == PurePosixPath(path).name]
         near = same or get_close_matches(path, names[:MOST_COMPARED], NEAREST, 0.7)
@@ -293,7 +295,8 @@ class DocsCorpus:
 
     def spelt_like(self, query: str) -> list[str]:
         """For words nobody uses, others that look like them."""
-        unknown = [word for word in WORD.findall(query) if not any(map(self._index.frequency, terms(word)))]
+        words = dict.fromkeys(WORD.findall(asked(query)))
+        unknown = [word for word in words if not any(map(self._index.frequency, terms(word)))][:MOST_MISSPELT]
         return [self._written(term) for word in unknown for term in self._index.similar_words(word)]
 
     def _written(self, term: str) -> str:

@@ -19,6 +19,7 @@ from bedstone.errors import InvalidInput, NotFound, Unavailable
 METADATA_VERSION = "1.1.0"
 BUILDING = "building"
 METADATA = "metadata.json"
+LOCK = ".lock"
 SOURCE = ".source"
 VECTORS = "vectors.usearch"
 CORPUS = "corpus"  # the facet that chooses among several
@@ -65,14 +66,18 @@ class IndexFolder:
             return None
 
     def claim(self, docs: Path) -> None:
-        """Note whose index this is; a folder that holds something else is refused."""
-        strange = [item.name for item in self.path.iterdir()] if self.path.is_dir() else []
+        """Note whose index this is, if it is one."""
+        self._refuse_strange()
+        self.path.mkdir(parents=True, exist_ok=True)
+        (self.path / SOURCE).write_text(str(docs.resolve()), encoding="utf-8")
+
+    def _refuse_strange(self) -> None:
+        """A folder that holds something else is no index."""
+        strange = {item.name for item in self.path.iterdir()} - {LOCK} if self.path.is_dir() else set()
         if self.path.exists() and not self.path.is_dir():
             raise InvalidInput(f"{self.path} is a file; an index is a folder.")
         if strange and METADATA not in strange and BUILDING not in strange and SOURCE not in strange:
             raise InvalidInput(f"{self.path} holds something else; an index needs a folder of its own.")
-        self.path.mkdir(parents=True, exist_ok=True)
-        (self.path / SOURCE).write_text(str(docs.resolve()), encoding="utf-8")
 
     @property
     def generation(self) -> Path | None:
@@ -81,14 +86,16 @@ class IndexFolder:
         return self.path / metadata["index"]["generation"] if metadata else None
 
     @contextmanager
-    def building(self, *, fresh: bool) -> Iterator[Path]:
+    def building(self, docs: Path, *, fresh: bool) -> Iterator[Path]:
         """A folder to build in, with what was published or interrupted before; one build at a time."""
+        self._refuse_strange()
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / ".lock").open("w") as lock:
+        with (self.path / LOCK).open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise Unavailable(f"Another build is writing to {self.path}.") from None
+            self.claim(docs)
             work = self.path / BUILDING
             if fresh:
                 shutil.rmtree(work, ignore_errors=True)

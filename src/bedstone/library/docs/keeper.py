@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bedstone.errors import BedstoneError
+from bedstone.errors import BedstoneError, Unavailable
 from bedstone.library.docs.builder import BuildReport
 from bedstone.library.docs.index import IndexFolder
 
@@ -60,7 +60,8 @@ class DocsKeeper:
         )
         self._failure = None
         for number, found in enumerate(changes):
-            if number == 0 or found:
+            # Also when another build was in the way.
+            if number == 0 or found or isinstance(self._failure, Unavailable):
                 self._failure = self._update()
 
     def _update(self) -> BedstoneError | None:

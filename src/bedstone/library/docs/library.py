@@ -36,6 +36,11 @@ class DocsLibrary:
             corpus.facets_beside = self.facets
 
     @property
+    def metadata(self) -> dict[str, Mapping[str, Any]]:
+        """What the open corpora say of themselves."""
+        return {name: corpus.metadata for name, corpus in self._corpora.items()}
+
+    @property
     def is_quick(self) -> bool:
         """Whether a search takes less time than handing it to a thread and back is worth: words, and not too many."""
         return all(corpus.is_quick for corpus in self._corpora.values())

@@ -23,8 +23,10 @@ from bedstone.search.terms import (
     CAMEL,
     WORD,
     analyzer,
+    asked,
     bigrams,
     camel_parts,
+    composed,
     compounds,
     segment,
     stop_terms,
@@ -33,7 +35,7 @@ from bedstone.search.terms import (
 )
 from bedstone.store.engine import StoreEngine
 
-VERSION = 5  # of schema and analysis: another one means the index is built again
+VERSION = 6  # of schema and analysis: another one means the index is built again
 ARENA_BYTES = 64_000_000
 BATCH_CHANGES = 1_000
 # Each commit leaves a segment that every search must visit; whoever is killed before one does the work again.
@@ -51,6 +53,7 @@ Query = tantivy.Query
 TITLE_TIMES, HEADING_TIMES = 2, 3
 # A chunk that is nothing but its heading scores half; tantivy could weigh too, but would then look at every match.
 LEAST_BODY, BARE_SHARE = 20, 0.5
+MOST_BARE = 2_000  # hits to look through for one with a body
 SPARE = 20  # hits to read beyond those wanted, in place of bare ones
 BY_SCORE = itemgetter(0)
 HEAD_WEIGHT = 0.3
@@ -153,7 +156,7 @@ class WordIndex:
     ) -> dict[int, float]:
         """The best chunks by their words, best first."""
         query = self._query(text, weights or Weights())
-        if query is None:
+        if query is None or limit < 1:
             return {}
         searcher, restricted = self._searcher, self._restricted(query, condition)
         depth = limit + SPARE
@@ -166,7 +169,7 @@ class WordIndex:
             ]
             best = sorted(weighed, key=BY_SCORE, reverse=True)[:limit]
             # What was not looked at scores less than the last of those that were.
-            if len(found) < depth or best[-1][0] >= found[-1][0]:
+            if len(found) < depth or best[-1][0] >= found[-1][0] or depth > MOST_BARE:
                 return {rowid: score for score, rowid in best}
             depth *= 4
 
@@ -185,7 +188,7 @@ class WordIndex:
 
     def facet_counts(self, text: str | None, condition: Filter | None) -> dict[str, dict[str, int]]:
         """How many chunks have each value of each facet, among those that match."""
-        query = self._query(text, Weights()) if text else self._everything()
+        query = self._query(asked(text), Weights()) if text else self._everything()
         if query is None:
             return {}
         request = {"facets": {"terms": {"field": "facets", "size": 10_000}}}
@@ -359,21 +362,22 @@ def _schema() -> Any:
 
 def _fields(stored: StoredChunk, title: str) -> tantivy.Document:
     chunk = stored.chunk
-    above = chunk.breadcrumb[:-1]
-    head = [title, stored.document, *above, chunk.heading]
-    names = compounds(f"{stored.document}\n{chunk.heading}\n{chunk.plain}")
+    title, place, heading, plain = (composed(text) for text in (title, stored.document, chunk.heading, chunk.plain))
+    above = [composed(text) for text in chunk.breadcrumb[:-1]]
+    head = [title, place, *above, heading]
+    names = compounds(f"{place}\n{heading}\n{plain}")
     parts = " ".join(camel_parts(names))
-    everything = [*[title] * TITLE_TIMES, stored.document, *above, *[chunk.heading] * HEADING_TIMES, chunk.plain, parts]
+    everything = [*[title] * TITLE_TIMES, place, *above, *[heading] * HEADING_TIMES, plain, parts]
     document = tantivy.Document(
         rowid=stored.rowid,
         # What is read of every hit in one number: twice the rowid, and one more for a chunk without a body.
         label=2 * stored.rowid + (len(chunk.plain) - len(chunk.heading) < LEAST_BODY),
         all=" \n ".join(everything),
         head=" \n ".join(head),
-        heading=whole(chunk.heading),
-        trail=whole(" ".join(chunk.breadcrumb[-2:])),
+        heading=whole(heading),
+        trail=whole(" ".join([*above[-1:], heading] if chunk.breadcrumb else [])),
         names=" ".join(names).lower(),
-        grams=" ".join(bigrams("\n".join([*head, chunk.plain]))),
+        grams=" ".join(bigrams("\n".join([*head, plain]))),
     )
     _add_all(document, "facets", (f"{key}={value}" for key, value in chunk.facets.items()))
     _add_all(document, "facet_keys", chunk.facets)

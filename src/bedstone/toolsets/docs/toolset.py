@@ -230,8 +230,10 @@ class DocsToolset(Toolset):
         entries = (entry for metadata in self._metadata.values() for entry in metadata["taxonomy"].values())
         return any("properties" in entry for entry in entries)
 
-    def _read_metadata(self) -> None:
-        self._metadata = {name: IndexFolder(path).existing_metadata for name, path in self._indexes.items()}
+    def _read_metadata(self, library: "DocsLibrary | None" = None) -> None:
+        """What an open library was made from, or what is published."""
+        read = {name: IndexFolder(path).existing_metadata for name, path in self._indexes.items()}
+        self._metadata = library.metadata if library else read
         told = dict.fromkeys(metadata.get("mcpServerInstructions") for metadata in self._metadata.values())
         self.instructions = "\n".join(text for text in told if text) or None
         for name in ("tools", "_templates"):
@@ -285,7 +287,7 @@ class DocsToolset(Toolset):
             if self._library is not None:
                 retired.append((time.monotonic(), self._library))
             self._library = fresh
-        self._read_metadata()
+        self._read_metadata(fresh)
         logger.info("Serving a newer docs index", extra={"action": "docs_swapped"})
         if _visible(self.tools) != before:
             anyio.from_thread.run(self.tools_changed, token=token)
