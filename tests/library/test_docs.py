@@ -20,6 +20,7 @@ from bedstone.library.docs.builder import BuildOptions, BuildReport, DocsBuilder
 from bedstone.library.docs.check import check_documents
 from bedstone.library.docs.corpus import DocHit, DocsCorpus
 from bedstone.library.docs.index import IndexFolder
+from bedstone.library.docs.keeper import DocsKeeper
 from bedstone.library.docs.library import DocsLibrary
 from bedstone.search.embedder import Embedder
 from bedstone.search.embedders.hashing import HashingEmbedder
@@ -675,3 +676,31 @@ def test_links_are_read_as_markdown_writes_them(write: Write) -> None:
     warnings = check_documents(source, lambda *_: None).warnings
     assert [item for item in warnings if "broken" in item] == ["a.md: broken link to gone.md"]
     assert "a.md and 2 more: no manifest, so it is cut at h2" in warnings
+
+
+@pytest.mark.parametrize("damaged", ["store.sqlite", "words/meta.json", "words/version.json"])
+def test_damaged_work_starts_again(write: Write, tmp_path: Path, damaged: str) -> None:
+    source, index = write({"a.md": "# A\n\nsome words\n"}), tmp_path / "index"
+    build(source, index)
+    generation = IndexFolder(index).generation
+    assert generation
+    (generation / damaged).write_bytes(b"{" * 5_000)
+    (source / "a.md").write_text("# A\n\nother things\n")
+    build(source, index)
+    assert first(index, "other things") == "a.md#_preamble"
+
+
+def test_a_watcher_waits_for_another_build(write: Write, tmp_path: Path) -> None:
+    source, index = write({"a.md": "# A\n\nsome words\n"}), tmp_path / "index"
+    build(source, index)
+    keeper = DocsKeeper(source, index, lambda: build(source, index), watch=True)
+    with IndexFolder(index).building(source, fresh=False):
+        (source / "b.md").write_text("# B\n\nother things\n")
+        keeper.start()
+        time.sleep(1.5)
+    for _ in range(100):
+        if first(index, "other things"):
+            break
+        time.sleep(0.1)
+    keeper.stop()
+    assert first(index, "other things") == "b.md#_preamble"

@@ -1,12 +1,15 @@
 """The word index: what it finds, and that it follows its store."""
 
 import json
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bedstone.documents import Chunk, Document
+from bedstone.search.engine import SearchEngine
+from bedstone.search.indexes.hybrid import HybridIndex
 from bedstone.search.indexes.words import WordIndex
 from bedstone.search.query import AllOf, AnyOf, Filter, Is, Without, matches
 from bedstone.store.engines.memory import MemoryStore
@@ -70,6 +73,25 @@ def found(index: WordIndex, store: MemoryStore, text: str, condition: Filter | N
 )
 def test_the_right_chunk_comes_first(index: WordIndex, store: MemoryStore, query: str, first: str) -> None:
     assert found(index, store, query)[0] == first
+
+
+@pytest.mark.parametrize("text", ["भाषा में लिखा गया है", "שָׁלוֹם עולם", "தமிழ் மொழி", "résumé and Prüfung"])
+def test_words_keep_their_marks_and_letters_are_the_same_however_typed(text: str) -> None:
+    for typed in ("NFC", "NFD"):
+        store, index = MemoryStore(), WordIndex()
+        body = unicodedata.normalize(typed, text)
+        store.put([(Document("a", "", ""), [Chunk(id="a", text=body, plain=body)])])
+        index.catch_up(store)
+        engine = SearchEngine(HybridIndex(store, index))
+        for word in text.split():
+            for asked in ("NFC", "NFD"):
+                assert engine.search(unicodedata.normalize(asked, word)).hits or word == "and"
+
+
+def test_a_query_without_end_is_cut(index: WordIndex, store: MemoryStore) -> None:
+    engine = SearchEngine(HybridIndex(store, index))
+    assert engine.search("timeout " + "unknownword " * 100_000).hits
+    assert not engine.search("unknownword " * 1_000 + "timeout").hits
 
 
 @pytest.mark.parametrize(

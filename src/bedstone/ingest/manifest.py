@@ -13,6 +13,7 @@ from bedstone.ingest.globs import glob_pattern
 
 NAME = ".docs-mcp.json"
 TOP = ""  # the documents' own folder, relative to itself
+WILDCARDS, MOST_WILDCARDS = re.compile(r"\*+"), 8  # more take for ever to compare
 KEYS = {"$schema", "version", "strategy", "metadata", "taxonomy", "mcpServerInstructions", "overrides"}
 
 
@@ -180,6 +181,8 @@ def _override(data: Any, name: str) -> Override:
     pattern = data.get("pattern")
     if not isinstance(pattern, str) or not pattern.strip():
         raise InvalidManifest(f"{name}.pattern must be a non-empty string")
+    if len(WILDCARDS.findall(pattern)) > MOST_WILDCARDS:
+        raise InvalidManifest(f"{name}.pattern has more than {MOST_WILDCARDS} wildcards")
     try:
         glob_pattern(pattern)
     except re.error:

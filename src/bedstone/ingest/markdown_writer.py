@@ -9,6 +9,7 @@ BACKTICKS = re.compile(r"`+")
 MARKUP = re.compile(r"[\\<*`\[\]]|(?<![^\W_])_+|_+(?![^\W_])|^#(?=#*\s)")
 SIGNS = re.compile(r"<|(?<![^\W_])_+|_+(?![^\W_])")
 LONGEST_HEADING = 300
+MOST_CELLS = 1_000_000
 
 
 def squeezed(text: str) -> str:
@@ -29,6 +30,8 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     if not cells:
         return ""
     width = max(map(len, cells))
+    if width * len(cells) > MOST_CELLS:  # a few wide rows among many: nobody pads them
+        return "\n".join(" | ".join(row) for row in cells)
     full = [row + [""] * (width - len(row)) for row in cells]
     used = [column for column in range(width) if any(row[column] for row in full)]
     first, *rest = [[row[column] for column in used] for row in full]
