@@ -112,16 +112,21 @@ def search(
     query: str, top_k: int, formats: tuple[str, ...], context: str | None, as_json: bool, **options: Any
 ) -> None:
     """Search what was added."""
+    from bedstone.library.knowledge.errors import EmptyKnowledgeBase
+
     if as_json:
         chosen = {"filters": {"format": list(formats)} if formats else None, "context": context}
         given = {name: value for name, value in chosen.items() if value is not None}
         call_and_print("knowledge-search", {"query": query, "top_k": top_k, **given}, _asked(options))
     with _opened(options) as base:
         filters = {"format": list(formats)} if formats else None
-        hits = base.search(query, top_k=top_k, filters=filters, context=context)
+        try:
+            hits = base.search(query, top_k=top_k, filters=filters, context=context)
+        except EmptyKnowledgeBase:
+            raise click.ClickException("Nothing was added yet: bedstone knowledge add FILE") from None
         for hit in hits:
             page = f", page {hit.stored.chunk.page}" if hit.stored.chunk.page else ""
-            click.secho(f"{hit.score:.2f}  {hit.document.metadata['filename']}{page}", bold=True)
+            click.secho(f"{hit.score:.2f}  {hit.document.metadata['filename']}{page}  {hit.document.id}", bold=True)
             click.echo(f"{hit.stored.chunk.text}\n")
         if not hits:
             click.echo("Nothing was found.", err=True)
@@ -189,8 +194,9 @@ def show(document_id: str, pages: str | None, as_json: bool, **options: Any) -> 
 @settings_options(KNOWLEDGE_FLAGS)
 def remove(document_id: str, yes: bool, **options: Any) -> None:
     """Remove a document."""
-    confirmed = yes or click.confirm(f"Remove {document_id}?")
-    call_and_print("knowledge-remove", {"document_id": document_id, "confirm": confirmed}, _asked(options))
+    if not yes:
+        click.confirm(f"Remove {document_id}?", abort=True)
+    call_and_print("knowledge-remove", {"document_id": document_id, "confirm": True}, _asked(options))
 
 
 @knowledge.command
