@@ -42,6 +42,6 @@ def test_parents_that_are_nowhere_keep_their_columns() -> None:
 
 def test_children_are_counted_and_a_count_is_a_row() -> None:
     records = [{"Contacts": {"records": [{"Id": "x"}] * number, "totalSize": number}} for number in (1, 2)]
-    assert table_rows(records) == [{"Contacts": "1 row"}, {"Contacts": "2 rows"}]
+    assert table_rows(records) == [{"Contacts": "1 row: x"}, {"Contacts": "2 rows: x; x"}]
     assert counted("select count() from Contact", 7) == [{"COUNT()": 7}]
     assert counted("SELECT Id FROM Contact", 7) == []

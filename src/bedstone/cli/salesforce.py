@@ -485,7 +485,7 @@ def _print_rows(rows: list[dict[str, Any]], output: str, selected: Sequence[str]
         return
     from bedstone.salesforce.rows import column_names, table_rows
 
-    flat = table_rows(rows)
+    flat = table_rows(rows, None) if output == "csv" else table_rows(rows)
     names = column_names(flat, selected)
     if output == "csv":
         import csv

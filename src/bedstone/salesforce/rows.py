@@ -9,15 +9,19 @@ from bedstone.salesforce.soql.tree import Call, Column, Path, Query, Source
 Record = dict[str, Any]
 Parts = tuple[str, ...]
 COUNT = "COUNT()"
+MOST_CHILDREN = 3  # of a record that are shown in its cell
 SAME_NAME = frozenset({"format", "tolabel", "convertcurrency"})  # functions whose column is called like their field
 
 
-def table_rows(records: Sequence[Record]) -> list[Record]:
-    """Parents as names with dots, children as their number; a parent that is not there leaves its columns empty."""
+def table_rows(records: Sequence[Record], most_children: int | None = MOST_CHILDREN) -> list[Record]:
+    """Parents as names with dots, children as their number and the first of them, or all.
+
+    A parent that is not there leaves its columns empty.
+    """
     parents: set[str] = set()
     for record in records:
         _note_parents(record, "", parents)
-    return [_flat(record, parents) for record in records]
+    return [_flat(record, parents, most_children) for record in records]
 
 
 def column_names(rows: Sequence[Record], selected: Sequence[str] = ()) -> list[str]:
@@ -88,16 +92,23 @@ def _note_parents(record: Record, prefix: str, parents: set[str]) -> None:
             _note_parents(value, f"{prefix}{name}.", parents)
 
 
-def _flat(record: Record, parents: set[str], prefix: str = "") -> Record:
+def _flat(record: Record, parents: set[str], most_children: int | None, prefix: str = "") -> Record:
     flat: Record = {}
     for name, value in record.items():
         if name == "attributes" or (value is None and f"{prefix}{name}." in parents):
             continue
         if isinstance(value, dict) and "records" in value:
-            count = value.get("totalSize", len(value["records"]))
-            flat[prefix + name] = f"{count} row{'' if count == 1 else 's'}"
+            flat[prefix + name] = _children(value, most_children)
         elif isinstance(value, dict):
-            flat |= _flat(value, parents, f"{prefix}{name}.")
+            flat |= _flat(value, parents, most_children, f"{prefix}{name}.")
         else:
             flat[prefix + name] = "" if value is None else value
     return flat
+
+
+def _children(found: Record, most: int | None) -> str:
+    records = found["records"]
+    count = found.get("totalSize", len(records))
+    shown = [", ".join(str(item) for item in row.values() if item != "") for row in table_rows(records[:most], most)]
+    more = "; ..." if count > len(shown) else ""
+    return f"{count} row{'' if count == 1 else 's'}: {'; '.join(shown)}{more}"
