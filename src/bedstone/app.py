@@ -56,12 +56,11 @@ class App:
         """The hub under "", and each toolset alone under its address, with hyphens and with underscores."""
         from bedstone.server import BedstoneServer
 
-        hub = self.hub()
-        servers = {"": hub}
+        servers = {"": self.hub()}
         for label, toolset in self.toolsets.items():
-            # Alone it is what the hub is then, also in name.
-            is_alone = bool(self.settings.toolsets) and len(self.toolsets) == 1
-            server = BedstoneServer(hub.name if is_alone else toolset.server_name, [toolset])
+            # Documentation goes by the name it is given; the others are what their contracts call them.
+            name = (self.settings.name if label == "docs" else None) or toolset.server_name
+            server = BedstoneServer(name, [toolset])
             servers |= {f"/{spelling}": server for spelling in (label.replace("_", "-"), label)}
         return servers
 
