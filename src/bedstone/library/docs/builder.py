@@ -5,7 +5,6 @@ import re
 import secrets
 import shutil
 import sqlite3
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -299,6 +298,12 @@ def _embedding(embedder: "Embedder | None") -> dict[str, Any] | None:
 
 
 def _commit(folder: Path) -> str | None:
+    """The commit the documents are at; git is asked only where there is a repository."""
+    place = folder.resolve()
+    if not any((above / ".git").exists() for above in (place, *place.parents)):
+        return None
+    import subprocess  # noqa: PLC0415
+
     try:
         found = subprocess.run(  # noqa: S603 - git is asked about a folder, nothing is run in it
             ["git", "-C", str(folder), "rev-parse", "HEAD"],  # noqa: S607
