@@ -704,3 +704,18 @@ def test_a_watcher_waits_for_another_build(write: Write, tmp_path: Path) -> None
         time.sleep(0.1)
     keeper.stop()
     assert first(index, "other things") == "b.md#_preamble"
+
+
+def test_equals_come_in_the_order_of_their_ids_however_they_were_built(write: Write, tmp_path: Path) -> None:
+    source, index = (
+        write({f"{number:02}.md": "# Equal\n\nthe same words\n" for number in range(60)}),
+        tmp_path / "index",
+    )
+    for text in ("# Equal\n\nother words\n", "# Equal\n\nthe same words\n"):
+        build(source, index)
+        for number in (3, 7, 41):
+            (source / f"{number:02}.md").write_text(text)
+    build(source, index)
+    library = DocsLibrary({"docs": DocsCorpus(index)})
+    for limit in (7, 25):
+        assert paged(library, "same words", limit) == [f"{number:02}.md#_preamble" for number in range(60)]

@@ -42,6 +42,7 @@ NEAREST = 5  # ids to offer when one is unknown
 MOST_COMPARED = 5_000  # names to compare a misspelt one with
 HINT_DEPTH = 50
 MOST_QUICK = 30_000  # chunks
+WINDOWS = (40, *DEPTHS)  # hits to look at for a page: the first one is enough for most
 MOST_KEPT = 4_000  # heads of chunks, half a kilobyte each
 
 EmbedderFor = Callable[[Mapping[str, Any]], "Embedder | None"]
@@ -211,12 +212,15 @@ class DocsCorpus:
         best: dict[tuple[Any, ...], Hit] = {}
         start = 0
         # Always to the same depths: then every page is cut from the same list.
-        for depth in DEPTHS:
+        for depth in WINDOWS:
             found = self._engine.search(query, condition=condition, limit=depth, mode=mode)
             hits = [] if self._is_far(found) else found.hits
-            while start < len(hits) and len(best) < count:
-                end = min(start + count, len(hits))
-                while end < len(hits) and hits[end].score == hits[end - 1].score:
+            is_all = len(hits) < depth or depth == WINDOWS[-1]
+            # Those that tie with the last one wait for the others that do.
+            known = len(hits) if is_all else next(at for at, hit in enumerate(hits) if hit.score == hits[-1].score)
+            while start < known and len(best) < count:
+                end = min(start + count, known)
+                while end < known and hits[end].score == hits[end - 1].score:
                     end += 1
                 heads = self._heads(hits[start:end])
                 for _, tied in groupby(hits[start:end], key=attrgetter("score")):
@@ -224,7 +228,7 @@ class DocsCorpus:
                     for hit in sorted(tied, key=lambda hit: heads[hit.rowid].chunk.id):
                         best.setdefault(_family(heads[hit.rowid], facets), hit)
                 start = end
-            if len(best) >= count or len(hits) < depth:
+            if len(best) >= count or is_all:
                 break
         return found, list(best.values())[:count]
 

@@ -220,7 +220,7 @@ class WordIndex:
         clauses += [(SHOULD, query) for query in self._nearness(every, weights)]
         return Query.boolean_query(clauses) if every or len(clauses) > 1 else None
 
-    def _terms(self, text: str) -> list[str]:
+    def _cut(self, text: str) -> list[str]:
         """The query's terms, as many as count."""
         words = WORD.findall(text)[:MOST_WORDS]
         return [piece for word in words for term in terms_of_word(word) for piece in self._known(term, word)]
@@ -295,6 +295,7 @@ class WordIndex:
         self._index.reload()
         self._searcher = searcher = self._index.searcher()
         # A query's terms are looked up again and again: to cut it into words, to see whether it quotes, to weigh it.
+        self._terms = lru_cache(maxsize=64)(self._cut)
         self._frequency = lru_cache(maxsize=8192)(lambda term: int(searcher.doc_freq("all", term)))
 
     def _open(self, read_only: bool) -> tantivy.Index:
