@@ -9,11 +9,11 @@ from urllib.parse import unquote
 
 from bedstone.errors import BedstoneError
 from bedstone.ingest.documents_folder import DocumentsFolder, SourceFile
+from bedstone.ingest.front_matter import LISTING
 from bedstone.ingest.globs import glob_pattern
 from bedstone.ingest.manifest import Manifest
 from bedstone.ingest.prompt_templates import read_templates
 
-FENCED_CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1", re.DOTALL | re.MULTILINE)
 INLINE_CODE = re.compile(r"`[^`\n]*`")
 INDENTED_CODE = re.compile(r"(?<=\n\n)(?: {4}|\t).*$", re.MULTILINE)
 LINK = re.compile(r"\]\((?:<([^>\n]+)>|((?:[^()\s]|\([^()\s]*\))+))")
@@ -72,7 +72,7 @@ def check_documents(root: Path, progress: Callable[[str, int, int], None]) -> Ch
 def _about_file(file: SourceFile, root: Path) -> Iterator[str]:
     if file.front.invalid_hint:
         yield f"{file.path}: the comment mcp_chunking_hint is ignored, it must be JSON with a known chunk_by"
-    text = INLINE_CODE.sub("", INDENTED_CODE.sub("", FENCED_CODE.sub("", file.text)))
+    text = INLINE_CODE.sub("", INDENTED_CODE.sub("", LISTING.sub("", file.text)))
     targets = [spaced or plain for spaced, plain in LINK.findall(text)] + DEFINITION.findall(text)
     for target in dict.fromkeys(targets):
         if ELSEWHERE.match(target):

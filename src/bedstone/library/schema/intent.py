@@ -32,7 +32,7 @@ TELLING = frozenset(
 CHANGES = frozenset("delete remove update insert create drop truncate merge change set".split())  # noqa: SIM905
 MAIN_AMOUNTS = {"Opportunity": "Amount", "Account": "AnnualRevenue", "Lead": "AnnualRevenue", "Order": "TotalAmount"}
 STATES = frozenset({"closed", "won", "lost", "new"})  # verbs of dates that may be values of a picklist too
-ADDRESSES = ("Billing", "Mailing", "")
+BEFORE_NAMES = frozenset("of for at from by with account company".split())  # noqa: SIM905
 UNITS = frozenset("day days week weeks month months year years hour hours minute minutes percent times".split())  # noqa: SIM905
 LEAST_AMOUNT = 1_000  # that is money without saying so
 ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -230,8 +230,8 @@ class _Reading:
             kind = "Country" if name.casefold() in COUNTRIES else "State" if name.casefold() in REGIONS else "City"
             if kind == "City" and stop > start + 1 and stop < end:
                 continue  # a city is all of the name, or its first word
-            names = (f"{address}{kind}" for address in ADDRESSES)
-            field = next((name for name in names if frame.object.field(name) is not None), None)
+            spelt = (f"Billing{kind}", f"Mailing{kind}", kind, f"{kind}__c")
+            field = next((item for item in spelt if frame.object.field(item) is not None), None)
             if field is not None:
                 frame.filters.append(Filter(frame.object.name, field, "=", soql_string(name), "place", 0.6))
                 frame.assumptions.append(f"{name} is taken for a {kind.lower()}")
@@ -252,16 +252,7 @@ class _Reading:
                     continue
                 frame.filters.append(Filter(frame.object.name, found[0], "=", found[1], "company", 0.9))
                 before = place
-                while before and self._lower[before - 1] in (
-                    "of",
-                    "for",
-                    "at",
-                    "from",
-                    "by",
-                    "with",
-                    "account",
-                    "company",
-                ):
+                while before and self._lower[before - 1] in BEFORE_NAMES:
                     before -= 1
                 self._use(before, end)
                 break
