@@ -319,7 +319,16 @@ class TaskRunner:
             message = "Something unforeseen happened; the log says what."
             self._end(task, "failed", {"error": "internal_error", "message": message}, undo=True)
         else:
+            if self._next() is None:
+                self._show()
             self._end(task, "completed", {"result": dict(result)})
+
+    def _show(self) -> None:
+        """Other processes shall find what is said to be done; while there is more to do, the next look is enough."""
+        try:
+            self._duties.look_after()
+        except Exception:
+            logger.exception("Looking after the tasks failed", extra={"action": "tasks_failed"})
 
     def _requeue(self, task: TaskRecord) -> None:
         with self._changed:
