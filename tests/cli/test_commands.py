@@ -260,3 +260,19 @@ def test_nothing_is_imported_before_it_is_needed(script: str, absent: list[str])
     check = f"{script}\nimport sys\nprint([name for name in {absent} if name in sys.modules])"
     run = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=30, check=True)
     assert run.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("command", [("serve",), ("knowledge", "add", "a.md"), ("docs", "build", ".")])
+def test_a_data_folder_that_cannot_be_written_is_said_in_one_line(command: tuple[str, ...], tmp_path: Path) -> None:
+    folder = tmp_path / "taken"
+    folder.write_text("a file")
+    (tmp_path / "a.md").write_text("# A\n\nwords\n")
+    done = bedstone(*command, "--data-dir", folder, cwd=tmp_path)
+    assert done.returncode == 1
+    assert str(folder) in done.stderr
+    assert "Not a directory" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_command_that_is_misspelt_is_told_the_right_one() -> None:
+    assert "Did you mean 'serve'?" in bedstone("serv").stderr

@@ -74,7 +74,7 @@ class Cutter:
 
     def _at_level(self, part: Part, level: int) -> Iterator[Part]:
         """Cut at headings of exactly this level; what stands before the first keeps the part's id."""
-        starts = {
+        starts = {  # in order, and looked up for each
             index: None
             for index, block in enumerate(part.blocks)
             if block.level == level and level and not (index == 0 and part.heading.level == level)

@@ -114,7 +114,6 @@ def parse_manifest(text: str, folder: str = TOP) -> Manifest:
     """Read a manifest; messages name the key that is wrong."""
     try:
         data = json.loads(text)
-        text.encode()
         json.dumps(data, ensure_ascii=False).encode()  # half of a sign is none
     except (ValueError, RecursionError):
         raise InvalidManifest("Manifest is not valid JSON") from None

@@ -202,7 +202,7 @@ class _Salesforce:
         self._pages.check_csrf(request, form.get("csrf"))
         query = form.get("query", "")
         records, total = await self._toolset.records(query, MOST_CSV, _org(request))
-        names, rows = _table(records, query, total, most_children=None)
+        names, rows = _table(records, query, total, all_children=True)
         text = io.StringIO()
         writer = csv.DictWriter(text, names, restval="", extrasaction="ignore")
         writer.writeheader()
@@ -233,12 +233,12 @@ def _org(request: Request) -> str | None:
 
 
 def _table(
-    records: list[dict[str, Any]], query: str, total: int, most_children: int | None = 3
+    records: list[dict[str, Any]], query: str, total: int, *, all_children: bool = False
 ) -> tuple[list[str], list[dict[str, Any]]]:
     """What a query found, as columns and rows."""
     from bedstone.salesforce.rows import column_names, counted, selected_columns, table_rows  # noqa: PLC0415 - parses
 
-    rows = table_rows(records, most_children) or counted(query, total)
+    rows = (table_rows(records, None) if all_children else table_rows(records)) or counted(query, total)
     return column_names(rows, selected_columns(query)), rows
 
 

@@ -82,6 +82,8 @@ class DocsBuilder:
         """Words first, published; then vectors, published again; nothing where nothing changed."""
         try:
             return self._build(fresh=self._options.fresh)
+        except sqlite3.OperationalError:  # a full disk, a lock: nothing is damaged
+            raise
         except (sqlite3.DatabaseError, ValueError) as error:
             # Whatever the disk has made of the files we work on, the documents are still there.
             logger.warning("Starting again: %s", error, extra={"action": "docs_rebuilt"})

@@ -5,7 +5,7 @@ import re
 import sqlite3
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -218,19 +218,29 @@ class DocsCorpus:
             is_all = len(hits) < depth or depth == WINDOWS[-1]
             # Those that tie with the last one wait for the others that do.
             known = len(hits) if is_all else next(at for at, hit in enumerate(hits) if hit.score == hits[-1].score)
-            while start < known and len(best) < count:
-                end = min(start + count, known)
-                while end < known and hits[end].score == hits[end - 1].score:
-                    end += 1
-                heads = self._heads(hits[start:end])
-                for _, tied in groupby(hits[start:end], key=attrgetter("score")):
-                    # In the order of their ids: their numbers change whenever a file does.
-                    for hit in sorted(tied, key=lambda hit: heads[hit.rowid].chunk.id):
-                        best.setdefault(_family(heads[hit.rowid], facets), hit)
-                start = end
-            if len(best) >= count or is_all:
+            for hit, head in self._settled(hits[start:known], count):
+                best.setdefault(_family(head, facets), hit)
+                if len(best) == count:
+                    break
+            start = max(start, known)
+            if len(best) == count or is_all:
                 break
-        return found, list(best.values())[:count]
+        return found, list(best.values())
+
+    def _settled(self, hits: Sequence[Hit], step: int) -> Iterator[tuple[Hit, StoredChunk]]:
+        """Hits with their heads, so many read at a time; those of one score in the order of their ids.
+
+        Their numbers would be another order whenever a file changes.
+        """
+        start = 0
+        while start < len(hits):
+            end = min(start + step, len(hits))
+            while end < len(hits) and hits[end].score == hits[end - 1].score:
+                end += 1
+            heads = self._heads(hits[start:end])
+            for _, tied in groupby(hits[start:end], key=attrgetter("score")):
+                yield from sorted(((hit, heads[hit.rowid]) for hit in tied), key=lambda pair: pair[1].chunk.id)
+            start = end
 
     def _heads(self, hits: Sequence[Hit]) -> Mapping[int, StoredChunk]:
         """The chunks that were hit, and others, without their texts; what is read is kept for the next search."""

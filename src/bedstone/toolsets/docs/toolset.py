@@ -232,8 +232,10 @@ class DocsToolset(Toolset):
 
     def _read_metadata(self, library: "DocsLibrary | None" = None) -> None:
         """What an open library was made from, or what is published."""
-        read = {name: IndexFolder(path).existing_metadata for name, path in self._indexes.items()}
-        self._metadata = library.metadata if library else read
+        if library is not None:
+            self._metadata = library.metadata
+        else:
+            self._metadata = {name: IndexFolder(path).existing_metadata for name, path in self._indexes.items()}
         told = dict.fromkeys(metadata.get("mcpServerInstructions") for metadata in self._metadata.values())
         self.instructions = "\n".join(text for text in told if text) or None
         for name in ("tools", "_templates"):
