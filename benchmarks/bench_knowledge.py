@@ -20,14 +20,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from bedstone.evaluation.probe import PROTOCOL, PipedServer
+from bedstone.ingest.chunking.by_size import SplitOptions, split_pages
 from bedstone.ingest.detection import detect
 from bedstone.ingest.extraction import Notes, Page, ReadOptions, Unreadable
 from bedstone.ingest.formats import FORMATS
 from bedstone.ingest.reader import read_whole
-from bedstone.ingest.splitting import SplitOptions, split_pages
-from bedstone.library.knowledge.base import KnowledgeBase, KnowledgeOptions
-from bedstone.library.mcp_probe import PROTOCOL, PipedServer
 from bedstone.search.embedders.minilm import MiniLm
+from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions
 
 DATA = Path(os.environ.get("BEDSTONE_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 BEDSTONE = Path(sys.executable).with_name("bedstone")

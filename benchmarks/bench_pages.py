@@ -14,8 +14,8 @@ from pathlib import Path
 from bench_server import cpu_seconds
 from large_schema import fill
 
-from bedstone.documents import Chunk, Document
-from bedstone.library.schema.store import SchemaStore
+from bedstone.records import Chunk, Document
+from bedstone.services.schema.store import SchemaStore
 from bedstone.store.engines.sqlite import SqliteStore
 from support.processes import listening
 

@@ -14,14 +14,14 @@ from typing import Any
 
 from large_schema import fill
 
-from bedstone.library.schema.search import SchemaSearch
-from bedstone.library.schema.store import SchemaStore
 from bedstone.salesforce.demo_org.org import DemoOrg, open_org
 from bedstone.salesforce.graph.paths import PathFinder
 from bedstone.salesforce.soql import parse_soql, write
 from bedstone.salesforce.validation import validate
 from bedstone.salesforce.validation.scope import suggest_object
 from bedstone.search.embedders.minilm import MiniLm
+from bedstone.services.schema.search import SchemaSearch
+from bedstone.services.schema.store import SchemaStore
 from bedstone.toolsets.salesforce_graph.views import object_details, object_line
 from support.node import run_script
 

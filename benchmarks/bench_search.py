@@ -24,15 +24,15 @@ from typing import Any
 import numpy as np
 import tantivy
 
-import bedstone.search.indexes.vectors as vector_module
-from bedstone.documents import Chunk, Document, Passage, StoredChunk
+import bedstone.search.indexes.vector as vector_module
+from bedstone.records import Chunk, Document, Passage, StoredChunk
 from bedstone.search.embedders.minilm import MiniLm
-from bedstone.search.engine import SearchEngine
+from bedstone.search.hits import Is
 from bedstone.search.index import Query
 from bedstone.search.indexes.hybrid import HybridIndex
-from bedstone.search.indexes.vectors import VectorIndex
-from bedstone.search.indexes.words import WordIndex
-from bedstone.search.query import Is
+from bedstone.search.indexes.keyword import WordIndex
+from bedstone.search.indexes.vector import VectorIndex
+from bedstone.search.retriever import SearchEngine
 from bedstone.search.terms import stop_terms, terms
 from bedstone.store.engines.sqlite import SqliteStore
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bedstone.library.schema.store import SchemaStore, Staged
 from bedstone.salesforce.graph.describes import from_describe, to_row
+from bedstone.services.schema.store import SchemaStore, Staged
 
 FILE = "apexdevtools_sobject_types.json.gz"
 TYPES = {

@@ -14,7 +14,7 @@ import bedstone
 from bedstone.app import build_toolset
 from bedstone.cli.main import main as command
 from bedstone.errors import BedstoneError
-from bedstone.library.docs.builder import BuildOptions, DocsBuilder
+from bedstone.services.docs.builder import BuildOptions, DocsBuilder
 from bedstone.settings import Settings, environment_name, setting_fields
 from bedstone.toolkit.describe import page
 from bedstone.toolsets import BUILTIN_TOOLSETS

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
-from bedstone import plugins
+from bedstone import extensions
 from bedstone.errors import InvalidSetting, MissingExtra
-from bedstone.library.docs.index import IndexFolder
+from bedstone.services.docs.index_folder import IndexFolder
 from bedstone.settings import EmbeddingSettings, Settings
 from bedstone.toolsets import BUILTIN_TOOLSETS, HIDDEN_TOOLSETS
 
 if TYPE_CHECKING:  # commands that do not serve import neither the SDK nor toolsets
-    from bedstone.library.articles.service import ArticleService
-    from bedstone.library.docs.keeper import DocsKeeper
-    from bedstone.library.knowledge.base import KnowledgeBase
-    from bedstone.library.schema.service import GraphService
     from bedstone.salesforce.client import SalesforceClient
     from bedstone.salesforce.client.orgs import Org, Orgs
     from bedstone.search.embedder import Embedder
     from bedstone.server import BedstoneServer
+    from bedstone.services.articles.service import ArticleService
+    from bedstone.services.docs.watcher import DocsKeeper
+    from bedstone.services.knowledge.service import KnowledgeBase
+    from bedstone.services.schema.service import GraphService
     from bedstone.toolkit import Toolset
 
 logger = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ def chosen_toolsets(settings: Settings) -> list[str]:
         names = list(dict.fromkeys(name.replace("-", "_") for name in settings.toolsets))
         for name in names:
             if name not in HIDDEN_TOOLSETS:
-                plugins.find("toolsets", name, BUILTIN_TOOLSETS)
+                extensions.find("toolsets", name, BUILTIN_TOOLSETS)
         return names
     return [label for label, is_on in _switches(settings).items() if is_on]
 
@@ -104,7 +104,7 @@ def build_toolset(label: str, settings: Settings) -> "Toolset":
     from bedstone.toolkit import Toolset
 
     table = HIDDEN_TOOLSETS if label in HIDDEN_TOOLSETS else BUILTIN_TOOLSETS
-    factory = plugins.load("toolsets", label, table)
+    factory = extensions.load("toolsets", label, table)
     match label:
         case "knowledge":
             _check_reach(settings)
@@ -152,10 +152,10 @@ def _switches(settings: Settings) -> dict[str, bool]:
 
 def open_knowledge(settings: Settings) -> "KnowledgeBase":
     """The knowledge base of the data folder, ready to work; whoever opens it closes it."""
+    from bedstone.ingest.chunking.by_size import SplitOptions
     from bedstone.ingest.extraction import ReadOptions
-    from bedstone.ingest.splitting import SplitOptions
-    from bedstone.library.knowledge.base import KnowledgeBase, KnowledgeOptions
-    from bedstone.library.knowledge.processing import ReadingOptions
+    from bedstone.services.knowledge.add_file import ReadingOptions
+    from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions
 
     storage, chunking, ocr = settings.storage, settings.chunking, settings.ocr
     options = KnowledgeOptions(
@@ -185,9 +185,9 @@ def open_knowledge(settings: Settings) -> "KnowledgeBase":
 
 def open_articles(settings: Settings, org_name: str | None = None) -> "ArticleService":
     """The articles of an org, and its mirror; whoever opens it closes it."""
-    from bedstone.library.articles.live import LiveArticles
-    from bedstone.library.articles.mirror import ArticleMirror
-    from bedstone.library.articles.service import ArticleService
+    from bedstone.services.articles.live import LiveArticles
+    from bedstone.services.articles.mirror import ArticleMirror
+    from bedstone.services.articles.service import ArticleService
 
     options = settings.salesforce
     orgs = open_orgs(settings)
@@ -204,7 +204,7 @@ def open_articles(settings: Settings, org_name: str | None = None) -> "ArticleSe
 
 def open_graphs(settings: Settings) -> "GraphService":
     """The schemas of every org; whoever opens it closes it."""
-    from bedstone.library.schema.service import GraphService
+    from bedstone.services.schema.service import GraphService
 
     orgs = open_orgs(settings)
     return GraphService(
@@ -289,7 +289,7 @@ def build_embedder(settings: Settings, known: Mapping[str, Any] | None = None) -
     from bedstone.search.embedding_cache import CachedEmbedder
 
     try:
-        make = plugins.load("embedders", provider, BUILTIN_EMBEDDERS)
+        make = extensions.load("embedders", provider, BUILTIN_EMBEDDERS)
         embedder = make(**_service(wanted, known)) if provider == "openai" else make()
     except MissingExtra as error:
         logger.warning("Search goes by words alone: %s", error.message, extra={"action": "no_embedder"})
@@ -367,8 +367,8 @@ def _served_folders(settings: Settings) -> dict[Path, Path]:
 
 
 def _docs_keeper(settings: Settings, docs: Path, index: Path) -> "DocsKeeper":
-    from bedstone.library.docs.builder import BuildOptions, BuildReport, DocsBuilder
-    from bedstone.library.docs.keeper import DocsKeeper
+    from bedstone.services.docs.builder import BuildOptions, BuildReport, DocsBuilder
+    from bedstone.services.docs.watcher import DocsKeeper
 
     IndexFolder(index).claim(docs)
     # A core is left to whoever searches meanwhile.

@@ -13,9 +13,9 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from bedstone.app import build_embedder
-from bedstone.library.docs.builder import BuildOptions, DocsBuilder
 from bedstone.search.embedder import Embedder
 from bedstone.server import BedstoneServer
+from bedstone.services.docs.builder import BuildOptions, DocsBuilder
 from bedstone.settings import Settings
 from bedstone.toolkit import Reply
 from bedstone.toolsets.docs.toolset import DocsToolset

@@ -17,9 +17,9 @@ from mcp.client.sse import sse_client
 
 from bedstone.app import build_toolset, open_articles, open_orgs
 from bedstone.errors import UnknownResource
-from bedstone.library.articles.mirror import SyncReport
 from bedstone.salesforce.client import client as salesforce_client
 from bedstone.salesforce.client.orgs import Org
+from bedstone.services.articles.mirror import SyncReport
 from bedstone.settings import Settings
 from bedstone.toolkit import Reply, Toolset
 from contracts.requirements import proves

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from bedstone.app import build_toolset
-from bedstone.library.docs.builder import BuildOptions, DocsBuilder
 from bedstone.server.tools import definition
+from bedstone.services.docs.builder import BuildOptions, DocsBuilder
 from bedstone.settings import Settings
 from bedstone.toolsets import BUILTIN_TOOLSETS
 

@@ -8,20 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bedstone.documents import Chunk, Document
 from bedstone.errors import Unavailable
+from bedstone.records import Chunk, Document
 from bedstone.search.embedder import Embedder
 from bedstone.search.embedders.hashing import HashingEmbedder
 from bedstone.search.embedders.minilm import MiniLm
 from bedstone.search.embedding_cache import CachedEmbedder
-from bedstone.search.engine import SearchEngine
 from bedstone.search.fusion import by_document, fuse
+from bedstone.search.hits import Hit, Is
 from bedstone.search.indexer import embed_missing
 from bedstone.search.indexes.hybrid import HybridIndex
-from bedstone.search.indexes.vectors import VectorIndex
-from bedstone.search.indexes.words import WordIndex
+from bedstone.search.indexes.keyword import WordIndex
+from bedstone.search.indexes.vector import VectorIndex
 from bedstone.search.language import vector_weight
-from bedstone.search.query import Hit, Is
+from bedstone.search.retriever import SearchEngine
 from bedstone.store.engines.memory import MemoryStore
 
 EMBEDDERS: dict[str, Callable[[], Embedder]] = {"minilm": MiniLm, "hash": HashingEmbedder}

@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import bedstone.search.indexes.vectors as vector_module
-from bedstone.documents import Chunk, Document, Passage
+import bedstone.search.indexes.vector as vector_module
+from bedstone.records import Chunk, Document, Passage
 from bedstone.search.embedders.hashing import HashingEmbedder
+from bedstone.search.hits import AllOf, Is, Without
 from bedstone.search.index import Query, SearchIndex
 from bedstone.search.indexer import embed_missing
 from bedstone.search.indexes.hybrid import HybridIndex
+from bedstone.search.indexes.keyword import WordIndex
 from bedstone.search.indexes.memory import MemoryIndex
-from bedstone.search.indexes.vectors import VectorIndex
-from bedstone.search.indexes.words import WordIndex
-from bedstone.search.query import AllOf, Is, Without
+from bedstone.search.indexes.vector import VectorIndex
 from bedstone.store.engine import StoreEngine
 from bedstone.store.engines.memory import MemoryStore
 from bedstone.store.engines.sqlite import SqliteStore
@@ -235,7 +235,7 @@ def test_a_graph_finds_what_a_scan_finds(
 def test_a_graph_and_a_model_live_in_one_process() -> None:
     """In whichever order they are first needed: their libraries crash when loaded the wrong way round."""
     program = (
-        "from bedstone.search.indexes.vectors import _usearch; _usearch();"
+        "from bedstone.search.indexes.vector import _usearch; _usearch();"
         "from bedstone.search.embedders.minilm import MiniLm; print(MiniLm().embed_query('x').shape)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)

@@ -2,9 +2,9 @@
 
 import pytest
 
+from bedstone.evaluation.metrics import ndcg, recall, reciprocal_rank
 from bedstone.search.cursor import InvalidCursor, make_cursor, read_cursor
 from bedstone.search.matching import Matcher
-from bedstone.search.metrics import ndcg, recall, reciprocal_rank
 from bedstone.search.relevance import coverage, falling, relevance
 from bedstone.search.snippets import snippet
 

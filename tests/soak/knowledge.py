@@ -21,8 +21,8 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from bedstone.library.knowledge.base import KnowledgeBase, KnowledgeOptions
 from bedstone.search.embedders.minilm import MiniLm
+from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions
 from ingest.test_reader import pdf
 from support.processes import Listening, listening
 

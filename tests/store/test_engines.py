@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bedstone.documents import Chunk, Document, Passage
+from bedstone.records import Chunk, Document, Passage
 from bedstone.store.engine import StoreEngine, TaskRecord, TaskStatus
 from bedstone.store.engines.memory import MemoryStore
 from bedstone.store.engines.sqlite import OutdatedStore, SqliteStore

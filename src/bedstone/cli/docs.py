@@ -14,7 +14,7 @@ from bedstone.cli.options import EMBEDDING_FLAGS, configuration, settings_option
 from bedstone.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from bedstone.library.docs.builder import BuildReport
+    from bedstone.services.docs.builder import BuildReport
 
 DOCS_FLAGS = {"--data-dir": "data_dir"}
 QUIET_SECONDS = 10.0  # between lines where nobody sees a bar move
@@ -72,7 +72,7 @@ def build(folder: Path | None, docs_dir: Path | None, **options: Any) -> None:
 @_build_options
 def watch(folder: Path | None, docs_dir: Path | None, **options: Any) -> None:
     """Build, and build again whenever a document changes; servers of the index follow by themselves."""
-    from bedstone.library.docs.keeper import DocsKeeper
+    from bedstone.services.docs.watcher import DocsKeeper
 
     source = _chosen(folder, docs_dir)
     target = _target(source, options)
@@ -87,7 +87,7 @@ def watch(folder: Path | None, docs_dir: Path | None, **options: Any) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def validate(folder: Path | None, docs_dir: Path | None, as_json: bool) -> None:
     """Check manifests, files, links and prompt templates; ends with an error code if something cannot be indexed."""
-    from bedstone.library.docs.check import check_documents
+    from bedstone.services.docs.validation import check_documents
 
     report = check_documents(_chosen(folder, docs_dir), _Bar())
     if as_json:
@@ -109,9 +109,9 @@ def validate(folder: Path | None, docs_dir: Path | None, as_json: bool) -> None:
 @_folder
 def fix(folder: Path | None, docs_dir: Path | None) -> None:
     """Write a manifest (.docs-mcp.json) that cuts each file where its headings are; one that exists is left alone."""
-    from bedstone.ingest.documents_folder import DocumentsFolder
-    from bedstone.ingest.manifest import NAME
-    from bedstone.ingest.suggestion import suggest_manifest
+    from bedstone.services.docs.source.folder import DocumentsFolder
+    from bedstone.services.docs.source.manifest import NAME
+    from bedstone.services.docs.source.suggestion import suggest_manifest
 
     source = _chosen(folder, docs_dir)
     target = source / NAME
@@ -132,7 +132,7 @@ def fix(folder: Path | None, docs_dir: Path | None) -> None:
 def inspect(index: Path | None, path: str | None, as_json: bool, **options: Any) -> None:
     """Show what an index holds; with PATH (a file or a chunk id) the chunks of that file."""
     from bedstone.app import default_docs_index
-    from bedstone.library.docs.corpus import DocsCorpus
+    from bedstone.services.docs.corpus import DocsCorpus
 
     folder = index or default_docs_index(configuration(options).settings)
     corpus = DocsCorpus(folder)
@@ -207,7 +207,7 @@ def _target(source: Path, options: dict[str, Any]) -> Path:
 
 def _build(source: Path, target: Path, options: dict[str, Any]) -> "BuildReport":
     from bedstone.app import build_embedder
-    from bedstone.library.docs.builder import BuildOptions, DocsBuilder
+    from bedstone.services.docs.builder import BuildOptions, DocsBuilder
 
     settings = configuration(options).settings
     described = {"search_docs": options["tool_description_search"], "get_doc": options["tool_description_get_doc"]}

@@ -80,7 +80,7 @@ def _data_folder(folder: Path) -> Finding:
 
 
 def _kb(settings: Settings) -> Finding:
-    from bedstone.toolsets.kb.text_file import TextFile
+    from bedstone.services.text_file import TextFile
 
     path = settings.kb.file_path
     if path is None:

@@ -13,8 +13,8 @@ import click
 
 from bedstone.cli.options import configuration, settings_options
 from bedstone.errors import InvalidInput, Unavailable
-from bedstone.library.kept_runs import keep_run
-from bedstone.search.query import Mode
+from bedstone.evaluation.history import keep_run
+from bedstone.search.hits import Mode
 
 EVALUATION_FLAGS = {"--data-dir": "data_dir"}
 CASES = click.option(
@@ -38,7 +38,7 @@ def evaluation() -> None:
 def beir(folder: Path, mode: Mode, json_file: Path | None, **options: Any) -> None:
     """Evaluate a labelled set in BEIR layout: corpus.jsonl, queries.jsonl, qrels/test.tsv."""
     from bedstone.app import build_embedder
-    from bedstone.library.beir import LabelledSet, build_engine, evaluate
+    from bedstone.evaluation.beir import LabelledSet, build_engine, evaluate
 
     labelled = LabelledSet.read(folder)
     embedder = None if mode == "words" else build_embedder(configuration(options).settings)
@@ -77,7 +77,7 @@ def run(cases_file: Path, baseline: Path | None, json_file: Path | None, name: s
 
     Prints the figures as JSON, or with --baseline what changed. Every run is kept in the data folder.
     """
-    from bedstone.library.evaluation import comparison, read_cases
+    from bedstone.evaluation.run import comparison, read_cases
 
     cases = read_cases(cases_file, filters=not options["no_filters"])
     built = _measured_build(options["build_command"]) if options["build_command"] else {}
@@ -102,8 +102,8 @@ def run(cases_file: Path, baseline: Path | None, json_file: Path | None, name: s
 @click.option("--svg", type=WRITTEN, help="Draw a chart too.")
 def compare(runs: tuple[Path, ...], svg: Path | None) -> None:
     """Compare runs with the first one, as a Markdown table."""
-    from bedstone.library.charts import bar_chart
-    from bedstone.library.evaluation import comparison
+    from bedstone.evaluation.charts import bar_chart
+    from bedstone.evaluation.run import comparison
 
     named: dict[str, dict[str, Any]] = {}
     for path in runs:
@@ -128,8 +128,8 @@ def compare(runs: tuple[Path, ...], svg: Path | None) -> None:
 @settings_options(EVALUATION_FLAGS)
 def benchmark(cases_file: Path, docs_dir: Path, providers: tuple[str, ...], out: Path | None, **options: Any) -> None:
     """Build and measure several configurations of one corpus, and compare them."""
-    from bedstone.library.charts import bar_chart
-    from bedstone.library.evaluation import comparison, read_cases
+    from bedstone.evaluation.charts import bar_chart
+    from bedstone.evaluation.run import comparison, read_cases
 
     cases = read_cases(cases_file)
     reports: dict[str, dict[str, Any]] = {}
@@ -155,8 +155,8 @@ def benchmark(cases_file: Path, docs_dir: Path, providers: tuple[str, ...], out:
 
 
 def _run(cases: Any, options: dict[str, Any]) -> dict[str, Any]:
-    from bedstone.library.evaluation import RunOptions, run_cases
-    from bedstone.library.mcp_probe import HttpServer, PipedServer, Probe
+    from bedstone.evaluation.probe import HttpServer, PipedServer, Probe
+    from bedstone.evaluation.run import RunOptions, run_cases
 
     command = [*options.get("command", ())]
     if options.get("server_command"):

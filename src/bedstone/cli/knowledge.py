@@ -18,7 +18,7 @@ from bedstone.cli.tools import answer_of, call_and_print
 from bedstone.errors import BedstoneError, InvalidInput
 
 if TYPE_CHECKING:
-    from bedstone.library.knowledge.base import KnowledgeBase
+    from bedstone.services.knowledge.service import KnowledgeBase
     from bedstone.store.engine import TaskRecord
 
 KNOWLEDGE_FLAGS = {"--data-dir": "data_dir"}
@@ -75,7 +75,7 @@ def watch(folder: Path, once: bool, contexts: tuple[str, ...], **options: Any) -
 
     A server does the same with the setting storage.watch.
     """
-    from bedstone.library.knowledge.folders import FolderKeeper, FolderReport
+    from bedstone.services.knowledge.folder_sync import FolderKeeper, FolderReport
 
     def tell(report: FolderReport) -> None:
         for what, names in vars(report).items():
@@ -112,7 +112,7 @@ def search(
     query: str, top_k: int, formats: tuple[str, ...], context: str | None, as_json: bool, **options: Any
 ) -> None:
     """Search what was added."""
-    from bedstone.library.knowledge.errors import EmptyKnowledgeBase
+    from bedstone.services.knowledge.errors import EmptyKnowledgeBase
 
     if as_json:
         chosen = {"filters": {"format": list(formats)} if formats else None, "context": context}
@@ -222,7 +222,7 @@ def status(**options: Any) -> None:
 @settings_options(KNOWLEDGE_FLAGS)
 def export_all(file: Path, **options: Any) -> None:
     """Write the whole base, files and contexts, to one file."""
-    from bedstone.library.knowledge.archive import export_base
+    from bedstone.services.knowledge.archive import export_base
 
     with _opened(options) as base, progress_bar() as bar:
         line = bar.add_task("Writing", total=len(base.documents()))
@@ -235,7 +235,7 @@ def export_all(file: Path, **options: Any) -> None:
 @settings_options(KNOWLEDGE_FLAGS)
 def import_all(file: Path, **options: Any) -> None:
     """Add what an export holds; documents with the same content are left alone."""
-    from bedstone.library.knowledge.archive import import_base
+    from bedstone.services.knowledge.archive import import_base
 
     with _opened(options) as base, progress_bar() as bar:
         line = bar.add_task("Reading", total=None)

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     import uvicorn
 
-    from bedstone.library.articles.mirror import SyncReport
-    from bedstone.library.schema.sync import SyncReport as SchemaReport
     from bedstone.salesforce.client import SalesforceClient
     from bedstone.salesforce.client.orgs import Org, Orgs
     from bedstone.salesforce.demo_org.server import DemoServer
+    from bedstone.services.articles.mirror import SyncReport
+    from bedstone.services.schema.sync import SyncReport as SchemaReport
 
 FLAGS = {"--data-dir": "data_dir"}
 ORG_FLAGS = {"--org": "salesforce.org", **FLAGS}

@@ -23,6 +23,7 @@ ENDS = {
     "TableHead": "\n",
     "TableRow": "\n",
 }
+FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 TAG = re.compile(r"<[^<>]*>")
 BLANK_LINES = re.compile(r"\n\s*\n+")
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import nlargest
 from math import sqrt
 
-from bedstone.search.query import Found, Hit
+from bedstone.search.hits import Found, Hit
 
 Span = tuple[int, int]
 # Of the next best chunks of a document, so much of each speaks for the document; each further chunk of it is shown

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from bedstone.search.query import Filter, Found
+from bedstone.search.hits import Filter, Found
 
 if TYPE_CHECKING:  # whoever searches by words alone never loads numpy
     from bedstone.search.embedder import Vectors

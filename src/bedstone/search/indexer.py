@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from bedstone.documents import Passage, StoredChunk
+from bedstone.records import Passage, StoredChunk
 from bedstone.search.embedder import Embedder
 from bedstone.store.engine import StoreEngine
 

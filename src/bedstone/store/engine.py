@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from bedstone.documents import Chunk, Document, Passage, StoredChunk
+from bedstone.records import Chunk, Document, Passage, StoredChunk
 
 ChangeKind = Literal["put", "delete", "vectors"]
 EMPTY_RANGE = (1, 0)

@@ -1,6 +1,6 @@
 """Background work that outlives its process."""
 
-from bedstone.tasks.ownership import Ownership
+from bedstone.store.locks import Ownership
 from bedstone.tasks.runner import Cancelled, Duties, Postponed, Progress, TaskRunner, Work
 
 __all__ = ["Cancelled", "Duties", "Ownership", "Postponed", "Progress", "TaskRunner", "Work"]

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from bedstone.errors import BedstoneError
 from bedstone.store.engine import StoreEngine, TaskRecord
-from bedstone.tasks.ownership import Ownership
+from bedstone.store.locks import Ownership
 
 logger = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from bedstone.errors import BedstoneError
 from bedstone.toolkit import Toolset
 from bedstone.web.docs import docs_routes
 from bedstone.web.documents import document_routes, sweep_uploads
+from bedstone.web.frame import HERE, PageOptions, Pages, WithHeaders
 from bedstone.web.home import home_routes
 from bedstone.web.login import login_routes
-from bedstone.web.pages import HERE, PageOptions, Pages, WithHeaders
 from bedstone.web.quality import quality_routes
 from bedstone.web.salesforce import salesforce_routes
 from bedstone.web.search import search_routes

@@ -13,11 +13,11 @@ from starlette.routing import BaseRoute, Route
 
 from bedstone.errors import BedstoneError
 from bedstone.toolsets.docs.toolset import DocsToolset
-from bedstone.web.pages import Pager, Pages, tokens
+from bedstone.web.frame import Pager, Pages, tokens
 
 if TYPE_CHECKING:
-    from bedstone.library.docs.corpus import FileFacts
-    from bedstone.library.docs.library import DocsLibrary
+    from bedstone.services.docs.corpus import FileFacts
+    from bedstone.services.docs.library import DocsLibrary
 
 PAGE, PART = 200, 40
 

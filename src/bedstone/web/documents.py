@@ -21,16 +21,16 @@ from starlette.routing import BaseRoute, Route
 
 from bedstone.errors import InvalidInput, NotFound
 from bedstone.ingest.formats import SUFFIXES
-from bedstone.library.knowledge.contexts import contexts_of
-from bedstone.library.knowledge.documents import iso, ordered
+from bedstone.services.knowledge.collections import contexts_of
+from bedstone.services.knowledge.listing import iso, ordered
 from bedstone.toolsets.knowledge.contract import ListedDocument
 from bedstone.toolsets.knowledge.toolset import KnowledgeToolset
 from bedstone.toolsets.knowledge.views import everything, failure, rows
-from bedstone.web.pages import Pager, Pages, form_of, refusal, shown_json
+from bedstone.web.frame import Pager, Pages, form_of, refusal, shown_json
 
 if TYPE_CHECKING:
-    from bedstone.documents import Document
-    from bedstone.library.knowledge.base import KnowledgeBase
+    from bedstone.records import Document
+    from bedstone.services.knowledge.service import KnowledgeBase
     from bedstone.store.engine import TaskRecord
 
 PAGE, PART, MOST_TASKS = 50, 40, 50

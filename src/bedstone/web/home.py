@@ -12,7 +12,7 @@ from bedstone.toolkit import Toolset
 from bedstone.toolsets.docs.toolset import DocsToolset
 from bedstone.toolsets.salesforce_graph.toolset import SalesforceGraphToolset
 from bedstone.toolsets.salesforce_knowledge.toolset import SalesforceKnowledgeToolset
-from bedstone.web.pages import Pages, message_of
+from bedstone.web.frame import Pages, message_of
 
 Figures = list[tuple[str, str]]
 DAY = len("2026-01-01")

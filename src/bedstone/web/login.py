@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from bedstone.web.pages import Pages, form_of
+from bedstone.web.frame import Pages, form_of
 
 KEPT_SECONDS = 30 * 24 * 3600
 

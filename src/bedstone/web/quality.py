@@ -6,9 +6,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from bedstone.library.charts import bar_chart
-from bedstone.library.kept_runs import KeptRuns
-from bedstone.web.pages import Pages
+from bedstone.evaluation.charts import bar_chart
+from bedstone.evaluation.history import KeptRuns
+from bedstone.web.frame import Pages
 
 MOST_SETS = 20
 

@@ -16,7 +16,7 @@ from bedstone.errors import BedstoneError
 from bedstone.toolkit import Reply
 from bedstone.toolsets.salesforce_graph.toolset import SalesforceGraphToolset
 from bedstone.toolsets.salesforce_knowledge.toolset import SalesforceKnowledgeToolset
-from bedstone.web.pages import Pager, Pages, form_of, refusal
+from bedstone.web.frame import Pager, Pages, form_of, refusal
 
 if TYPE_CHECKING:
     from bedstone.salesforce.graph.model import Field
@@ -115,7 +115,7 @@ class _Salesforce:
         )
 
     async def object(self, request: Request) -> Response:
-        from bedstone.web.graph_picture import neighbourhood  # noqa: PLC0415 - with the engine
+        from bedstone.web.diagram import neighbourhood  # noqa: PLC0415 - with the engine
 
         name = request.path_params["name"]
         org = await self._toolset.graph(_org(request))
@@ -155,7 +155,7 @@ class _Salesforce:
         return self._render(request, "relationships.html", item=item, rows=pages.cut(found), pages=pages, text=text)
 
     async def paths(self, request: Request) -> Response:
-        from bedstone.web.graph_picture import paths_picture  # noqa: PLC0415 - with the engine
+        from bedstone.web.diagram import paths_picture  # noqa: PLC0415 - with the engine
 
         source, target = (request.query_params.get(name, "").strip() for name in ("from", "to"))
         found: Any = None

@@ -12,14 +12,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from bedstone.search.hits import Mode
 from bedstone.search.matching import Matcher
-from bedstone.search.query import Mode
 from bedstone.search.snippets import snippet
 from bedstone.toolkit import Toolset
 from bedstone.toolsets.docs.toolset import DocsToolset
 from bedstone.toolsets.knowledge.toolset import KnowledgeToolset
 from bedstone.toolsets.salesforce_knowledge.toolset import SalesforceKnowledgeToolset
-from bedstone.web.pages import Pages, message_of, whole
+from bedstone.web.frame import Pages, message_of, whole
 
 SOURCES = {"docs": "Documentation", "knowledge": "Documents", "salesforce_knowledge": "Articles"}
 MODES: dict[Mode, str] = {"words": "Words alone", "vectors": "Meaning alone", "hybrid": "Words and meaning"}
@@ -192,7 +192,7 @@ async def _documents(toolset: KnowledgeToolset, asked: Asked) -> Group:
 
 async def _articles(toolset: SalesforceKnowledgeToolset, asked: Asked) -> Group:
     """As agents get them; by words or meaning alone from the mirror, the org knows no such thing."""
-    from bedstone.library.articles.article import Wanted  # noqa: PLC0415 - with the engine
+    from bedstone.services.articles.article import Wanted  # noqa: PLC0415 - with the engine
 
     service, wanted = toolset.service, Wanted(asked.query, limit=asked.most)
     if asked.mode == "hybrid":

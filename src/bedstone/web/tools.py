@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from bedstone.errors import UnknownTool
 from bedstone.toolkit import Tool, Toolset
-from bedstone.web.pages import Pages, form_of, shown_json, tokens
+from bedstone.web.frame import Pages, form_of, shown_json, tokens
 
 LONG_TEXTS = frozenset({"query", "question", "whereClause", "content"})
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bedstone.ingest.encodings import decoded
 from bedstone.ingest.extraction import Notes, Page, ReadOptions
-from bedstone.ingest.front_matter import FENCED
+from bedstone.ingest.markdown import FRONT_MATTER
 
 
 def read_text(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
@@ -16,7 +16,7 @@ def read_text(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
 def read_markdown(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
     """The text without its front matter."""
     text = decoded(path.read_bytes(), notes)
-    found = FENCED.match(text)
+    found = FRONT_MATTER.match(text)
     yield Page(text[found.end() :] if found else text)
 
 

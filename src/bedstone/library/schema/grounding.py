@@ -9,13 +9,13 @@ from functools import cached_property
 from typing import Any, Literal
 
 from bedstone.errors import InvalidInput
-from bedstone.library.schema.search import SchemaSearch
 from bedstone.salesforce.graph.categories import UNKNOWN_WEIGHT, WEIGHTS, category_of
 from bedstone.salesforce.graph.model import Field, ObjectSchema, SchemaGraph
 from bedstone.salesforce.graph.names import distance, squeezed
 from bedstone.salesforce.ids import long_id
 from bedstone.salesforce.soql.literals import COUNTED_DATE_LITERALS, PLAIN_DATE_LITERALS
 from bedstone.salesforce.soql.quoting import like_string, soql_string
+from bedstone.services.schema.search import SchemaSearch
 
 EntityType = Literal["company", "person", "status", "priority", "unknown"]
 MOST = 10

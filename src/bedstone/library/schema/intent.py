@@ -10,11 +10,11 @@ from bedstone.library.schema.field_names import FieldNames
 from bedstone.library.schema.frame import Filter, Frame
 from bedstone.library.schema.grounding import Grounder, amount, date_literal
 from bedstone.library.schema.places import COUNTRIES, REGIONS
-from bedstone.library.schema.search import SchemaSearch
 from bedstone.library.schema.words import FIELD_WORDS, STOP, singular
 from bedstone.salesforce.graph.model import Field, ObjectSchema, SchemaGraph
 from bedstone.salesforce.graph.names import squeezed, words_of
 from bedstone.salesforce.soql.quoting import like_string, soql_string
+from bedstone.services.schema.search import SchemaSearch
 
 # Not the apostrophes of O'Connor's.
 QUOTED = re.compile(

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from bedstone.search.fusion import ranked
+from bedstone.search.hits import Filter, Found
 from bedstone.search.index import Progress, Query
-from bedstone.search.indexes.words import WordIndex
-from bedstone.search.query import Filter, Found
+from bedstone.search.indexes.keyword import WordIndex
 from bedstone.store.engine import StoreEngine
 
 if TYPE_CHECKING:
-    from bedstone.search.indexes.vectors import VectorIndex
+    from bedstone.search.indexes.vector import VectorIndex
 
 
 class HybridIndex:

@@ -7,10 +7,10 @@ from math import log
 
 import numpy as np
 
-from bedstone.documents import StoredChunk
+from bedstone.records import StoredChunk
 from bedstone.search.fusion import ranked
+from bedstone.search.hits import Filter, Found, matches
 from bedstone.search.index import Progress, Query
-from bedstone.search.query import Filter, Found, matches
 from bedstone.search.terms import bigrams, stop_terms, terms, whole
 from bedstone.store.engine import StoreEngine
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from bedstone.documents import Chunk, Document, Passage, StoredChunk
+from bedstone.records import Chunk, Document, Passage, StoredChunk
 from bedstone.store.engine import (
     EMPTY_RANGE,
     Change,

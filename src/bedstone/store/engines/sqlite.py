@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import quote
 from weakref import WeakSet
 
-from bedstone.documents import Chunk, Document, Passage, StoredChunk
 from bedstone.errors import InvalidInput
+from bedstone.records import Chunk, Document, Passage, StoredChunk
 from bedstone.store.engine import (
     EMPTY_RANGE,
     Change,

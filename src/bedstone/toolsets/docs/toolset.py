@@ -18,7 +18,7 @@ import anyio.lowlevel
 from anyio import to_thread
 
 from bedstone.errors import BedstoneError, InvalidInput, InvalidSetting, NotFound, UnknownPrompt, UnknownResource
-from bedstone.library.docs.index import METADATA, IndexFolder, united_taxonomy
+from bedstone.services.docs.index_folder import METADATA, IndexFolder, united_taxonomy
 from bedstone.toolkit import (
     Prompt,
     PromptArgument,
@@ -44,11 +44,11 @@ from bedstone.toolsets.docs.contract import (
 )
 
 if TYPE_CHECKING:  # the engine is imported when it is first asked, not when the server starts
-    from bedstone.documents import StoredChunk
-    from bedstone.library.docs.corpus import DocHit, EmbedderFor
-    from bedstone.library.docs.keeper import DocsKeeper
-    from bedstone.library.docs.library import DocPage, DocsLibrary
+    from bedstone.records import StoredChunk
     from bedstone.search.index import Weights
+    from bedstone.services.docs.corpus import DocHit, EmbedderFor
+    from bedstone.services.docs.library import DocPage, DocsLibrary
+    from bedstone.services.docs.watcher import DocsKeeper
 
 logger = logging.getLogger(__name__)
 
@@ -221,7 +221,7 @@ class DocsToolset(Toolset):
     def _templates(self) -> Mapping[str, Any]:
         if not any(metadata.get("prompts") for metadata in self._metadata.values()):
             return {}
-        from bedstone.library.docs.library import templates  # noqa: PLC0415
+        from bedstone.services.docs.library import templates  # noqa: PLC0415
 
         return templates(self._metadata)
 
@@ -259,8 +259,8 @@ class DocsToolset(Toolset):
             return self._library
 
     def _new_library(self) -> "DocsLibrary":
-        from bedstone.library.docs.corpus import DocsCorpus  # noqa: PLC0415
-        from bedstone.library.docs.library import DocsLibrary  # noqa: PLC0415
+        from bedstone.services.docs.corpus import DocsCorpus  # noqa: PLC0415
+        from bedstone.services.docs.library import DocsLibrary  # noqa: PLC0415
 
         return DocsLibrary(
             {name: DocsCorpus(path, self._embedder_for, weights=self._weights) for name, path in self._indexes.items()}

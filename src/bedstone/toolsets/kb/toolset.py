@@ -5,9 +5,9 @@ from pathlib import Path
 from anyio import to_thread
 
 from bedstone.errors import BedstoneError
+from bedstone.services.text_file import KbUnreadable, Reload, Snapshot, TextFile
 from bedstone.toolkit import NoArguments, Reply, Toolset, tool
 from bedstone.toolsets.kb.contract import KbContent, KbFacts, KbInfo
-from bedstone.toolsets.kb.text_file import KbUnreadable, Reload, Snapshot, TextFile
 
 
 class KbToolset(Toolset):

@@ -16,7 +16,7 @@ from anyio import to_thread
 from pydantic import Field, create_model
 
 from bedstone.errors import BedstoneError, InvalidInput, MissingArgument, ReadOnly, UnknownTask
-from bedstone.library.knowledge.contexts import DEFAULT, contexts_of
+from bedstone.services.knowledge.collections import DEFAULT, contexts_of
 from bedstone.toolkit import Arguments, NoArguments, Progress, Reply, TaskView, Tool, Toolset, tool
 from bedstone.toolsets.knowledge import views
 from bedstone.toolsets.knowledge.contract import (
@@ -51,8 +51,8 @@ from bedstone.toolsets.knowledge.contract import (
 )
 
 if TYPE_CHECKING:  # the engine is imported when it is first asked, not when the server starts
-    from bedstone.library.knowledge.base import KnowledgeBase
-    from bedstone.library.knowledge.folders import FolderKeepers
+    from bedstone.services.knowledge.folder_sync import FolderKeepers
+    from bedstone.services.knowledge.service import KnowledgeBase
     from bedstone.store.engine import TaskRecord
 
 logger = logging.getLogger(__name__)
@@ -389,7 +389,7 @@ class KnowledgeToolset(Toolset):
 
     def _follow_folders(self, base: "KnowledgeBase") -> None:
         if self._folders and not self._read_only:
-            from bedstone.library.knowledge.folders import FolderKeepers  # noqa: PLC0415 - only who watches needs it
+            from bedstone.services.knowledge.folder_sync import FolderKeepers  # noqa: PLC0415 - only who watches needs it
 
             self._keepers = FolderKeepers(base, self._folders)
             self._keepers.start()

@@ -5,10 +5,10 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from bedstone.documents import Document, StoredChunk
 from bedstone.errors import BedstoneError, InvalidInput, NotFound
-from bedstone.library.knowledge.contexts import Context, contexts_of
-from bedstone.library.knowledge.documents import iso, ordered, user_metadata
+from bedstone.records import Document, StoredChunk
+from bedstone.services.knowledge.collections import Context, contexts_of
+from bedstone.services.knowledge.listing import iso, ordered, user_metadata
 from bedstone.toolkit import Reply, TaskView
 from bedstone.toolsets.knowledge.contract import (
     Added,
@@ -28,7 +28,7 @@ from bedstone.toolsets.knowledge.contract import (
 )
 
 if TYPE_CHECKING:  # the engine is imported when it is first asked, not when the server starts
-    from bedstone.library.knowledge.base import KnowledgeBase, KnowledgeHit
+    from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeHit
     from bedstone.store.engine import TaskRecord
 
 MEGABYTE = 2**20

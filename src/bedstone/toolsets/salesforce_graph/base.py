@@ -7,8 +7,8 @@ from bedstone.errors import InvalidInput, NotFound
 from bedstone.toolkit import Toolset
 
 if TYPE_CHECKING:  # the engine is imported when it is first asked, not when the server starts
-    from bedstone.library.schema.service import GraphService, OrgGraph
     from bedstone.salesforce.graph.model import Field, ObjectSchema
+    from bedstone.services.schema.service import GraphService, OrgGraph
 
 
 class ObjectNotFound(NotFound):

@@ -20,7 +20,7 @@ from bedstone.toolsets.salesforce_graph.contract import (
 )
 
 if TYPE_CHECKING:
-    from bedstone.library.schema.service import OrgGraph
+    from bedstone.services.schema.service import OrgGraph
 
 SEARCHED = ("Account", "Contact", "Lead", "Opportunity", "User", "Campaign", "Product2")
 MOST_RECORDS, LONGEST_NAME, MOST_VALUES = 5, 200, 50

@@ -197,7 +197,7 @@ class SchemaTools(GraphTools):
     @tool("check-graph-status", "Tells what the graph holds, from where and how old it is.", title="Graph status")
     async def status(self, arguments: GraphArguments) -> GraphStatus:
         """Counts, age, objects that could not be read."""
-        from bedstone.library.schema.sync import ORG_ID, SOURCE, SYNCED_AT  # noqa: PLC0415
+        from bedstone.services.schema.sync import ORG_ID, SOURCE, SYNCED_AT  # noqa: PLC0415
 
         org = await self._org(arguments.org_id)
         known = self._service.find(org.name)
@@ -221,7 +221,7 @@ class SchemaTools(GraphTools):
     @tool("list-orgs", "Lists the orgs this server knows.", title="List orgs")
     async def list_orgs(self, _: GraphArguments) -> OrgList:
         """Orgs that were logged into, and imported schemas."""
-        from bedstone.library.schema.sync import ORG_ID, SYNCED_AT  # noqa: PLC0415
+        from bedstone.services.schema.sync import ORG_ID, SYNCED_AT  # noqa: PLC0415
 
         lines = []
         for known in await to_thread.run_sync(self._service.known):

@@ -26,8 +26,8 @@ from bedstone.toolsets.salesforce_graph.contract import (
 )
 
 if TYPE_CHECKING:
-    from bedstone.library.schema.service import OrgGraph
     from bedstone.salesforce.validation import Report
+    from bedstone.services.schema.service import OrgGraph
 
 MOST_CHARACTERS, FEW = 100_000, 200
 ADVICE = {

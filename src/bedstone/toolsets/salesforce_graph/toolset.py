@@ -9,15 +9,15 @@ from urllib.parse import quote, unquote
 from anyio import to_thread
 
 from bedstone.errors import BedstoneError, UnknownResource
+from bedstone.services.schedule import repeated
 from bedstone.toolkit import Reply, Resource, ResourceContents, ResourceTemplate, Tool
-from bedstone.toolkit.background import repeated
 from bedstone.toolkit.envelope import in_envelope
 from bedstone.toolsets.salesforce_graph.grounding_tools import GroundingTools
 from bedstone.toolsets.salesforce_graph.schema_tools import SchemaTools
 from bedstone.toolsets.salesforce_graph.soql_tools import SoqlTools
 
 if TYPE_CHECKING:  # the engine is imported when it is first asked, not when the server starts
-    from bedstone.library.schema.service import GraphService
+    from bedstone.services.schema.service import GraphService
 
 ADDRESS = "salesforce://object/"
 MOST_COMPLETIONS = 100

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from bedstone.errors import BedstoneError, NotFound, UnknownResource
+from bedstone.services.schedule import repeated
 from bedstone.toolkit import (
     Reply,
     Resource,
@@ -14,7 +15,6 @@ from bedstone.toolkit import (
     Toolset,
     tool,
 )
-from bedstone.toolkit.background import repeated
 from bedstone.toolkit.envelope import in_envelope
 from bedstone.toolsets.salesforce_knowledge.contract import (
     ArticleLine,
@@ -27,8 +27,8 @@ from bedstone.toolsets.salesforce_knowledge.contract import (
 )
 
 if TYPE_CHECKING:  # the engine is imported when it is first asked, not when the server starts
-    from bedstone.library.articles.article import Article
-    from bedstone.library.articles.service import ArticleService
+    from bedstone.services.articles.article import Article
+    from bedstone.services.articles.service import ArticleService
 
 ADDRESS = "salesforce-knowledge://article/"
 MOST_COMPLETIONS = 100
@@ -87,7 +87,7 @@ class SalesforceKnowledgeToolset(Toolset):
     )
     async def search(self, arguments: SearchArticles) -> FoundArticles:
         """Published articles, the best first."""
-        from bedstone.library.articles.article import Wanted  # noqa: PLC0415 - with the engine
+        from bedstone.services.articles.article import Wanted  # noqa: PLC0415 - with the engine
 
         found = await self.service.search(
             Wanted(arguments.query, arguments.language, arguments.limit, arguments.data_categories)

@@ -1,0 +1,1 @@
+"""Measure search: cases, runs, labelled sets, charts."""

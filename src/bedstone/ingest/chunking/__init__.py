@@ -1,0 +1,1 @@
+"""Cut text into chunks: by heading for documentation, by size for files."""

@@ -1,0 +1,228 @@
+"""Several docs corpora behind one search: with more than one, ids and paths begin with a corpus's name."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bedstone.records import Chunk, Document, StoredChunk
+from bedstone.search.cursor import make_cursor, read_cursor
+from bedstone.search.hits import Mode
+from bedstone.services.docs.corpus import ChunkNotFound, DocHit, DocsCorpus, FileFacts, Hint
+from bedstone.services.docs.index_folder import CORPUS
+from bedstone.services.docs.source.prompt_templates import PromptTemplate
+
+DEEPEST = 5_000  # hits that can be paged through
+
+
+@dataclass(frozen=True)
+class DocPage:
+    """A page of results."""
+
+    hits: Sequence[DocHit]
+    next_cursor: str | None
+    hint: Hint | None
+
+
+class DocsLibrary:
+    """The open corpora by name."""
+
+    def __init__(self, corpora: Mapping[str, DocsCorpus]) -> None:
+        self._corpora = corpora
+        self._is_single = len(corpora) == 1
+        # The same on every replica that serves the same corpora.
+        self._cursor_key = "".join(sorted(corpus.metadata["cursor_key"] for corpus in corpora.values()))
+        self._state = ",".join(corpora[name].state for name in sorted(corpora))
+        for corpus in corpora.values():
+            corpus.facets_beside = self.facets
+
+    @property
+    def metadata(self) -> dict[str, Mapping[str, Any]]:
+        """What the open corpora say of themselves."""
+        return {name: corpus.metadata for name, corpus in self._corpora.items()}
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether a search takes less time than handing it to a thread and back is worth: words, and not too many."""
+        return all(corpus.is_quick for corpus in self._corpora.values())
+
+    def compare(self, query: str, filters: Mapping[str, str], limit: int, mode: Mode) -> list[DocHit]:
+        """The best chunks by words alone, by meaning alone, or by both."""
+        return self._hits(query, filters, 0, limit, mode)[0]
+
+    def facet_counts(self, query: str, filters: Mapping[str, str]) -> dict[str, dict[str, int]]:
+        """How many chunks with a word of the query have each value of each facet."""
+        counts: dict[str, dict[str, int]] = {}
+        for _, corpus, inside in self._asked(filters):
+            for key, values in corpus.facet_counts(query, inside).items():
+                for value, count in values.items():
+                    counts.setdefault(key, {})[value] = counts.get(key, {}).get(value, 0) + count
+        return counts
+
+    def search(self, query: str, filters: Mapping[str, str], limit: int, cursor: str | None = None) -> DocPage:
+        """A page of the best chunks; a hint when there is none."""
+        offset, highest = 0, 1.0
+        if cursor is not None:
+            offset, highest = read_cursor(cursor, self._cursor_key, self._state, query, filters)
+        hits, more = self._hits(query, filters, offset, limit)
+        hits = [hit if hit.score <= highest else replace(hit, score=highest) for hit in hits]
+        end = offset + limit
+        more = more and end < DEEPEST
+        lowest = hits[-1].score if hits else highest
+        return DocPage(
+            hits=hits,
+            next_cursor=make_cursor(self._cursor_key, self._state, (end, lowest), query, filters) if more else None,
+            hint=None if hits or offset else self._hint(query, filters),
+        )
+
+    def read(self, chunk_id: str, context: int = 0) -> tuple[list[StoredChunk], int, int]:
+        """A chunk with its neighbours in the file: the chunks, the target's place among them, the file's total."""
+        for name, corpus in self._corpora.items():
+            inside = self._inside(name, chunk_id)
+            try:
+                chunks, target, total = corpus.read(inside, context) if inside else ([], 0, 0)
+            except ChunkNotFound:
+                continue
+            if chunks:
+                return [self._named(name, stored) for stored in chunks], target, total
+        near = [self._outside(name, item) for name, item in self._nearest(chunk_id)]
+        listed = f"\nNearest IDs: {', '.join(near)}" if near else ""
+        raise ChunkNotFound(f"Chunk ID '{chunk_id}' not found. Use search_docs to discover valid chunk IDs.{listed}")
+
+    def overview(self) -> list[dict[str, Any]]:
+        """The corpora: what each is about and how much is in it."""
+        return [
+            {
+                "name": name,
+                "description": corpus.metadata.get("corpus_description", ""),
+                "files": len(corpus.metadata["files"]),
+                "chunks": corpus.chunk_count,
+                "indexed_at": str(corpus.metadata["stats"]["indexed_at"]),
+                "taxonomy": {key: corpus.facets.get(key, {}) for key in corpus.taxonomy},
+            }
+            for name, corpus in self._corpora.items()
+        ]
+
+    def files(self, name: str) -> Sequence[FileFacts] | None:
+        """A corpus's files; None if there is no such corpus."""
+        corpus = self._corpora.get(name)
+        return corpus.files if corpus else None
+
+    @property
+    def facets(self) -> set[str]:
+        """What can be filtered by."""
+        named = {key for corpus in self._corpora.values() for key in corpus.taxonomy}
+        return named if self._is_single else named | {CORPUS}
+
+    def whereabouts(self, path: str) -> tuple[str, str]:
+        """The corpus of a file as agents call it, and its path there."""
+        name = next(iter(self._corpora)) if self._is_single else path.partition("/")[0]
+        return name, self._inside(name, path) or path
+
+    def headings(self, name: str, path: str) -> list[Chunk]:
+        """A file's chunks in order, with ids as agents use them."""
+        corpus = self._corpora.get(name)
+        return [self._named(name, stored).chunk for stored in corpus.chunks_of(path)] if corpus else []
+
+    def documents(self) -> list[Document]:
+        """Every file that is offered as a resource, in the order of their paths."""
+        return [
+            replace(document, id=self._outside(name, document.id))
+            for name, corpus in self._corpora.items()
+            for document in corpus.documents()
+            if _is_resource(document, corpus.taxonomy)
+        ]
+
+    def text(self, path: str) -> str | None:
+        """A resource's text."""
+        for name, corpus in self._corpora.items():
+            inside = self._inside(name, path)
+            document = corpus.document(inside) if inside else None
+            if document is not None and _is_resource(document, corpus.taxonomy):
+                return corpus.text(document.id) or ""  # an empty file has no chunk
+        return None
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for corpus in self._corpora.values():
+            corpus.close()
+
+    def _hits(
+        self, query: str, filters: Mapping[str, str], offset: int, limit: int, mode: Mode = "hybrid"
+    ) -> tuple[list[DocHit], bool]:
+        if self._is_single:
+            (corpus,) = self._corpora.values()
+            return corpus.search(query, filters, offset, limit, mode)
+        wanted = offset + limit + 1
+        found = []
+        for name, corpus, inside in self._asked(filters):
+            hits, _ = corpus.search(query, inside, 0, wanted, mode)
+            found += [replace(hit, stored=self._named(name, hit.stored)) for hit in hits]
+        # What is shown means the same everywhere, unlike the scores that corpora order their own hits by.
+        found.sort(key=lambda hit: -hit.score)
+        return found[offset : offset + limit], len(found) >= wanted
+
+    def _asked(self, filters: Mapping[str, str]) -> list[tuple[str, DocsCorpus, dict[str, str]]]:
+        """The corpora a search goes to, and the filters within."""
+        if self._is_single:  # where `corpus` may be a facet like any other
+            return [(name, corpus, dict(filters)) for name, corpus in self._corpora.items()]
+        inside = {key: value for key, value in filters.items() if key != CORPUS}
+        return [(name, corpus, inside) for name, corpus in self._corpora.items() if filters.get(CORPUS, name) == name]
+
+    def _hint(self, query: str, filters: Mapping[str, str]) -> Hint:
+        """What to try when a search found nothing: other values of its filters, words spelt otherwise."""
+        similar = dict.fromkeys(word for corpus in self._corpora.values() for word in corpus.spelt_like(query))
+        spelling = f" Did you mean: {', '.join(similar)}?" if similar else ""
+        if not filters or not any(corpus.finds(query, {}) for corpus in self._corpora.values()):
+            return Hint(f"0 results found. No matches were found for this query in the indexed corpus.{spelling}")
+        said = ", ".join(f"{key}='{value}'" for key, value in filters.items())
+        suggestions = {}
+        for key, value in filters.items():
+            asked = self._asked({name: kept for name, kept in filters.items() if name != key})
+            if key == CORPUS and not self._is_single:
+                found = {name for name, corpus, inside in asked if corpus.finds(query, inside)}
+            else:
+                found = {item for _, corpus, inside in asked for item in corpus.values(query, inside, key)}
+            if values := sorted(found - {value}):
+                suggestions[key] = values
+        return Hint(f"0 results found for query '{query}' with filters {said}.{spelling}", suggestions)
+
+    def _nearest(self, chunk_id: str) -> list[tuple[str, str]]:
+        return [
+            (name, near)
+            for name, corpus in self._corpora.items()
+            for near in corpus.nearest_ids(self._inside(name, chunk_id) or chunk_id)
+        ]
+
+    def _inside(self, corpus: str, path: str) -> str | None:
+        """A path or id within a corpus; None if it belongs to another."""
+        if self._is_single:
+            return path
+        return path.removeprefix(f"{corpus}/") if path.startswith(f"{corpus}/") else None
+
+    def _outside(self, corpus: str, path: str) -> str:
+        return path if self._is_single else f"{corpus}/{path}"
+
+    def _named(self, corpus: str, stored: StoredChunk) -> StoredChunk:
+        if self._is_single:
+            return stored
+        facets = {**stored.chunk.facets, CORPUS: corpus}
+        chunk = replace(stored.chunk, id=f"{corpus}/{stored.chunk.id}", facets=facets)
+        return replace(stored, document=f"{corpus}/{stored.document}", chunk=chunk)
+
+
+def templates(corpora: Mapping[str, Mapping[str, Any]]) -> dict[str, PromptTemplate]:
+    """The prompt templates of corpora by name, given their metadata."""
+    prefix = len(corpora) > 1
+    found = {}
+    for name, metadata in corpora.items():
+        for item in metadata.get("prompts", []):
+            template = PromptTemplate.from_json(item)
+            found[f"{name}/{template.name}" if prefix else template.name] = template
+    return found
+
+
+def _is_resource(document: Document, taxonomy: Mapping[str, Mapping[str, Any]]) -> bool:
+    return any(
+        entry.get("properties", {}).get(document.metadata.get(f"facet:{key}"), {}).get("mcp_resource")
+        for key, entry in taxonomy.items()
+    )

@@ -1,0 +1,141 @@
+"""Prompt templates beside the documents: `*.template.md` is one message, `*.template.yaml` several."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bedstone.ingest.markdown import FRONT_MATTER
+from bedstone.services.docs.source.front_matter import parse_yaml
+from bedstone.services.docs.source.manifest import InvalidManifest
+
+TEMPLATE_SUFFIXES = (".template.md", ".template.yaml")
+VARIABLE = re.compile(r"\{\{\{?\s*&?\s*([\w.-]+)\s*\}?\}\}")
+ROLES = ("user", "assistant")
+
+
+@dataclass(frozen=True)
+class TemplateArgument:
+    name: str
+    title: str | None = None
+    description: str | None = None
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class PromptTemplate:
+    """A prompt with places to fill in, written as in Mustache; nothing is escaped."""
+
+    name: str
+    messages: tuple[tuple[str, str], ...]  # role and text
+    title: str | None = None
+    description: str | None = None
+    arguments: tuple[TemplateArgument, ...] = field(default_factory=tuple)
+
+    def filled(self, values: Mapping[str, str]) -> list[tuple[str, str]]:
+        """The messages with values in place of their names; what was not given is left empty."""
+        return [(role, VARIABLE.sub(lambda found: values.get(found[1], ""), text)) for role, text in self.messages]
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is kept in the index."""
+        data = asdict(self)
+        return {**data, "messages": [list(pair) for pair in self.messages], "arguments": list(data["arguments"])}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "PromptTemplate":
+        """As it was kept in the index."""
+        return cls(
+            name=data["name"],
+            messages=tuple((role, text) for role, text in data["messages"]),
+            title=data["title"],
+            description=data["description"],
+            arguments=tuple(TemplateArgument(**item) for item in data["arguments"]),
+        )
+
+
+def read_templates(root: Path, paths: Iterable[str]) -> tuple[list[PromptTemplate], list[str], list[str]]:
+    """Every template by name, errors and warnings; where both kinds have a name, YAML wins."""
+    found: dict[str, PromptTemplate] = {}
+    problems: list[str] = []
+    warnings: list[str] = []
+    for path in sorted(paths, key=lambda item: (item.endswith(".md"), item)):
+        try:
+            template = _read(root, path)
+        except (InvalidManifest, OSError, UnicodeDecodeError) as error:
+            problems.append(f"{path}: {error}")
+            continue
+        if template.name in found:
+            warnings.append(f"{path}: ignored, {template.name}.template.yaml has the same name")
+        else:
+            found[template.name] = template
+    return [found[name] for name in sorted(found)], problems, warnings
+
+
+def _read(root: Path, path: str) -> PromptTemplate:
+    text = (root / path).read_text(encoding="utf-8-sig")
+    if path.endswith(".md"):
+        front = FRONT_MATTER.match(text)
+        data = _mapping(front[1]) if front else {}
+        body = text[front.end() :] if front else text
+        messages: tuple[tuple[str, str], ...] = (("user", body.strip()),)
+        return _template(path.removesuffix(".template.md"), data, messages)
+    data = _mapping(text)
+    return _template(path.removesuffix(".template.yaml"), data, _messages(data.get("messages")))
+
+
+def _template(name: str, data: dict[str, Any], messages: tuple[tuple[str, str], ...]) -> PromptTemplate:
+    return PromptTemplate(
+        name=name,
+        messages=messages,
+        title=_text(data, "title"),
+        description=_text(data, "description"),
+        arguments=_arguments(data.get("arguments", [])),
+    )
+
+
+def _mapping(text: str) -> dict[str, Any]:
+    data = parse_yaml(text)
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise InvalidManifest("must be a mapping")
+    return data
+
+
+def _messages(data: Any) -> tuple[tuple[str, str], ...]:
+    if not isinstance(data, list) or not data:
+        raise InvalidManifest("messages must be a non-empty list")
+    messages = []
+    for number, item in enumerate(data):
+        content = item.get("text", item.get("content")) if isinstance(item, dict) else None
+        text = content.get("text") if isinstance(content, dict) else content
+        if not isinstance(item, dict) or item.get("role") not in ROLES or not isinstance(text, str):
+            raise InvalidManifest(f"messages[{number}] must have a role (user or assistant) and text")
+        messages.append((str(item["role"]), text))
+    return tuple(messages)
+
+
+def _arguments(data: Any) -> tuple[TemplateArgument, ...]:
+    if not isinstance(data, list):
+        raise InvalidManifest("arguments must be a list")
+    arguments = []
+    for number, item in enumerate(data):
+        if not isinstance(item, dict) or not isinstance(item.get("name"), str) or not item["name"].strip():
+            raise InvalidManifest(f"arguments[{number}].name must be a non-empty string")
+        arguments.append(
+            TemplateArgument(
+                name=item["name"],
+                title=_text(item, "title"),
+                description=_text(item, "description"),
+                required=item.get("required") is True,
+            )
+        )
+    return tuple(arguments)
+
+
+def _text(data: Mapping[str, Any], key: str) -> str | None:
+    value = data.get(key)
+    if value is not None and not isinstance(value, str):
+        raise InvalidManifest(f"{key} must be a string")
+    return value

@@ -1,0 +1,100 @@
+"""Finds what is wrong with a documents folder before anybody builds it."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from posixpath import dirname, join, normpath
+from urllib.parse import unquote
+
+from bedstone.errors import BedstoneError
+from bedstone.services.docs.source.folder import DocumentsFolder, SourceFile
+from bedstone.services.docs.source.front_matter import LISTING
+from bedstone.services.docs.source.globs import glob_pattern
+from bedstone.services.docs.source.manifest import Manifest
+from bedstone.services.docs.source.prompt_templates import read_templates
+
+INLINE_CODE = re.compile(r"`[^`\n]*`")
+INDENTED_CODE = re.compile(r"(?<=\n\n)(?: {4}|\t).*$", re.MULTILINE)
+LINK = re.compile(r"\]\((?:<([^>\n]+)>|((?:[^()\s]|\([^()\s]*\))+))")
+DEFINITION = re.compile(r"^ {0,3}\[[^\]^][^\]]*\]: +<?([^\s>]+)", re.MULTILINE)
+ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//|/|#|\{|\?", re.IGNORECASE)
+
+
+@dataclass
+class CheckReport:
+    """What a check found: errors keep a file out of the index, warnings do not."""
+
+    files: int = 0
+    chunks: int = 0
+    errors: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def check_documents(root: Path, progress: Callable[[str, int, int], None]) -> CheckReport:
+    """Resolve every manifest, cut every file, read every prompt template."""
+    folder = DocumentsFolder(root)
+    report = CheckReport()
+    paths = folder.paths()
+    facets: set[str] = set()
+    governed: dict[str, list[str]] = {}
+    free: list[str] = []
+    for number, path in enumerate(paths, start=1):
+        progress("Validating", number, len(paths))
+        try:
+            file = folder.read(path)
+            report.chunks += len(file.document()[1])
+            manifest = folder.manifests.nearest(path)
+        except BedstoneError as error:
+            report.errors.append(error.message)
+            continue
+        report.files += 1
+        facets |= file.facets.keys()
+        report.warnings += _about_file(file, root)
+        if manifest is None:
+            free.append(path)
+        else:
+            governed.setdefault(manifest.folder, []).append(manifest.inside(path))
+    if free:
+        others = f" and {len(free) - 1} more" if len(free) > 1 else ""
+        report.warnings.append(f"{free[0]}{others}: no manifest, so it is cut at h2")
+    manifests, broken = folder.every_manifest()
+    report.errors += broken
+    for manifest in manifests:
+        report.warnings += _about_manifest(manifest, governed.get(manifest.folder, []), facets)
+    _, errors, warnings = read_templates(root, folder.template_paths())
+    report.errors += errors
+    report.warnings += warnings
+    report.errors = list(dict.fromkeys(report.errors))
+    return report
+
+
+def _about_file(file: SourceFile, root: Path) -> Iterator[str]:
+    if file.front.invalid_hint:
+        yield f"{file.path}: the comment mcp_chunking_hint is ignored, it must be JSON with a known chunk_by"
+    text = INLINE_CODE.sub("", INDENTED_CODE.sub("", LISTING.sub("", file.text)))
+    targets = [spaced or plain for spaced, plain in LINK.findall(text)] + DEFINITION.findall(text)
+    for target in dict.fromkeys(targets):
+        if ELSEWHERE.match(target):
+            continue
+        path = normpath(join(dirname(file.path), re.split(r"[#?]", unquote(target))[0]))
+        if not path.startswith("..") and not _exists(root / path):
+            yield f"{file.path}: broken link to {target}"
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a name no file can have
+        return False
+
+
+def _about_manifest(manifest: Manifest, governed: list[str], facets: set[str]) -> Iterator[str]:
+    name = manifest.name
+    for key in manifest.unknown_keys:
+        yield f"{name}: unknown key {key}"
+    for number, override in enumerate(manifest.overrides):
+        if not any(glob_pattern(override.pattern).fullmatch(path) for path in governed):
+            yield f"{name}: manifest.overrides[{number}] matches no file: {override.pattern}"
+    for key in sorted(manifest.taxonomy.keys() - facets):
+        yield f"{name}: taxonomy.{key} is configured, but no file has it"

@@ -1,0 +1,1 @@
+"""Schemas of Salesforce orgs: kept, searched, validated against."""
