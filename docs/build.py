@@ -17,7 +17,7 @@ from bedstone.errors import BedstoneError
 from bedstone.services.docs.builder import BuildOptions, DocsBuilder
 from bedstone.settings import Settings, environment_name, setting_fields
 from bedstone.toolkit.describe import page
-from bedstone.toolsets import BUILTIN_TOOLSETS
+from bedstone.toolsets import TOOLSETS
 from bedstone.toolsets.knowledge.toolset import ERROR_NAMES
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -29,7 +29,7 @@ def pages() -> dict[str, str]:
     """Every generated page by its name."""
     with TemporaryDirectory() as folder:
         settings = Settings.model_validate({"docs": {"index": [_empty_docs_index(Path(folder))]}})
-        tools = {f"tools-{name}.md": page(build_toolset(name, settings)) for name in BUILTIN_TOOLSETS}
+        tools = {f"tools-{name}.md": page(build_toolset(name, settings)) for name in TOOLSETS.builtin}
     return {name: NOTICE + text for name, text in (tools | _others()).items()}
 
 

@@ -8,12 +8,22 @@ from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
 from bedstone.salesforce.client import client as salesforce_client
+from support import noise
 from support.demo_org import Running, running
 
 # The same examples in every run: what fails in CI fails here.
 set_hypothesis_home_dir(Path(__file__).parents[1] / ".cache" / "hypothesis")
 settings.register_profile("bedstone", database=None, deadline=None, derandomize=True)
 settings.load_profile("bedstone")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--embedding-noise", type=int, metavar="SEED", help="Add noise to vectors, to find near ties.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if (seed := config.getoption("--embedding-noise")) is not None:
+        noise.turn_on(seed)
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ def test_the_toolkit_offers_what_a_toolset_needs() -> None:
         "Content",
         "Embedded",
         "Image",
+        "NavigationItem",
         "NoArguments",
         "Progress",
         "Prompt",
@@ -34,5 +35,7 @@ def test_the_toolkit_offers_what_a_toolset_needs() -> None:
         "Text",
         "Tool",
         "Toolset",
+        "ToolsetContext",
+        "ToolsetSpec",
         "tool",
     ]

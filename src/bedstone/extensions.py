@@ -1,41 +1,70 @@
-"""Find an extension by name: our own table first, then the entry points of other packages."""
+"""Find an extension by kind and name: the built-in table first, then the entry points of other packages."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import Generic, TypeVar, cast
 
 from bedstone.errors import InvalidSetting, MissingExtra
 
-
-def names(kind: str, builtin: Mapping[str, str]) -> list[str]:
-    """Every extension of a kind, built-in ones first."""
-    return [*builtin, *(name for name in _installed(kind) if name not in builtin)]
+T = TypeVar("T")
 
 
-def find(kind: str, name: str, builtin: Mapping[str, str]) -> str:
-    """The import path a name stands for; other packages are searched only for names we do not have."""
-    if target := builtin.get(name) or _installed(kind).get(name):
-        return target
-    valid = names(kind, builtin)
-    near = get_close_matches(name, valid, n=1)
-    guess = f" Did you mean {near[0]!r}?" if near else ""
-    raise InvalidSetting(f"Unknown name in {kind}: {name!r}.{guess} Valid names: {', '.join(valid)}")
+class Kind(Generic[T]):
+    """One kind of extension. Tables map a name to `module:attribute`, so nothing is imported before it is used.
 
+    Other packages register theirs under the entry point group `bedstone.<kind>`. `extras` names the optional
+    dependency group that installs what a built-in extension needs. `hidden` extensions load by name and are never
+    listed.
+    """
 
-def load(kind: str, name: str, builtin: Mapping[str, str]) -> Any:
-    """Import the object a name stands for; nothing else of its kind is imported."""
-    module, _, attribute = find(kind, name, builtin).partition(":")
-    try:
-        return getattr(import_module(module), attribute)
-    except ModuleNotFoundError as error:
-        missing = error.name or module
-        raise MissingExtra(
-            f"{name!r} needs the package {missing!r}. Install it with: pip install 'bedstone[{name}]'", package=missing
-        ) from error
+    def __init__(
+        self,
+        name: str,
+        builtin: Mapping[str, str],
+        *,
+        extras: Mapping[str, str] | None = None,
+        hidden: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.builtin = builtin
+        self._extras = extras or {}
+        self._hidden = hidden or {}
 
+    def names(self) -> list[str]:
+        """Return every listed name, built-in ones first."""
+        return [*self.builtin, *(name for name in self.installed() if name not in self.builtin)]
 
-def _installed(kind: str) -> dict[str, str]:
-    from importlib.metadata import entry_points  # noqa: PLC0415 - reads the metadata of every installed package
+    def check(self, name: str) -> None:
+        """Raise an error with the nearest name if there is no such extension."""
+        self._target(name)
 
-    return {point.name: point.value for point in entry_points(group=f"bedstone.{kind}")}
+    def load(self, name: str) -> T:
+        """Import the extension with this name and nothing else of its kind."""
+        target = self._target(name)
+        module, _, attribute = target.partition(":")
+        try:
+            return cast("T", getattr(import_module(module), attribute))
+        except ModuleNotFoundError as error:
+            missing = error.name or module
+            if missing.partition(".")[0] in ("bedstone", module.partition(".")[0]):
+                raise  # a defect of the extension itself
+            extra = self._extras.get(name)
+            install = f"pip install 'bedstone[{extra}]'" if extra else f"pip install {missing.partition('.')[0]}"
+            raise MissingExtra(
+                f"{name!r} needs the package {missing!r}. Install it with: {install}", package=missing
+            ) from error
+
+    def installed(self) -> dict[str, str]:
+        """Return the extensions that other packages register."""
+        from importlib.metadata import entry_points  # noqa: PLC0415 - reads the metadata of every installed package
+
+        return {point.name: point.value for point in entry_points(group=f"bedstone.{self.name}")}
+
+    def _target(self, name: str) -> str:
+        if target := self.builtin.get(name) or self._hidden.get(name) or self.installed().get(name):
+            return target
+        valid = self.names()
+        near = get_close_matches(name, valid, n=1)
+        guess = f" Did you mean {near[0]!r}?" if near else ""
+        raise InvalidSetting(f"Unknown name in {self.name}: {name!r}.{guess} Valid names: {', '.join(valid)}")

@@ -150,7 +150,7 @@ def test_variables_that_are_no_settings_are_mentioned(handbook: Path) -> None:
     run = bedstone(
         "serve", "--kb-file", handbook, BEDSTONE_KB_FILE="x", BEDSTONE_TOOLSETS="", BEDSTONE_LOG__LEVEL="INFO"
     )
-    assert "The variable BEDSTONE_KB_FILE is no setting. Did you mean BEDSTONE_KB__FILE_PATH?" in run.stderr
+    assert "Unknown environment variable BEDSTONE_KB_FILE. Did you mean BEDSTONE_KB__FILE_PATH?" in run.stderr
     assert "Serving knowledge, kb" in run.stderr
 
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,66 +12,41 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from bedstone.app import build_embedder
+from bedstone.app import make_services
 from bedstone.search.embedder import Embedder
+from bedstone.search.embedders.minilm import MiniLm
 from bedstone.server import BedstoneServer
 from bedstone.services.docs.builder import BuildOptions, DocsBuilder
+from bedstone.services.docs.corpus import DocsCorpus
+from bedstone.services.docs.service import DocsService
+from bedstone.services.service import Handle
 from bedstone.settings import Settings
 from bedstone.toolkit import Reply
 from bedstone.toolsets.docs.toolset import DocsToolset
 from contracts.requirements import proves
 from support.doors import DOORS, HANDSHAKE, Door, payload, stdio_client
+from support.noise import noisy_variants
 from support.processes import bedstone
+from support.sample_docs import BEST_HITS, MISSPELLED, NONSENSE, REIMBURSED, WAITING, build_sample_docs
 
-FILES = {
-    ".docs-mcp.json": json.dumps(
-        {
-            "version": "1",
-            "metadata": {"scope": "global-guide"},
-            "taxonomy": {
-                "language": {"vector_collapse": True, "description": "The language of the SDK."},
-                "scope": {"properties": {"global-guide": {"mcp_resource": True}}},
-            },
-            "mcpServerInstructions": "Prefer guides.",
-            "overrides": [
-                {"pattern": "sdk/go/**", "metadata": {"language": "go", "scope": "sdk-specific"}},
-                {"pattern": "sdk/python/**", "metadata": {"language": "python", "scope": "sdk-specific"}},
-            ],
-        }
-    ),
-    "guides/retries.md": "# Retries\nHow to configure retries.\n\n## Backoff Strategy\n"
-    "The SDK waits *longer* each time.\n\n## Jitter\nRandom delays prevent thundering herds.\n",
-    "guides/billing notes.md": "---\ntitle: Billing\n---\nInvoices are sent monthly.\n\n## Refunds\n"
-    "Money comes back in ten days.\n",
-    "sdk/go/client.md": "# Client\n\n## NewClient\nCreates a client with `WithTimeout`.\n",
-    "sdk/python/client.md": "# Client\n\n## NewClient\nCreates a client with a timeout argument.\n",
-    "guides/ask.template.md": "---\ntitle: Ask\ndescription: Asks.\narguments:\n  - name: topic\n    required: true\n"
-    "  - name: tone\n---\nTell me about {{topic}} & {{{ tone }}}.\n",
-    "guides/talk.template.yaml": "messages:\n  - role: user\n    text: Hello {{name}}\n  - role: assistant\n"
-    "    text: Hi\narguments: [{name: name}]\n",
-    "sdk/python/errors.md": "# Errors\n\n## RateLimitError\nRaised when the limit is exceeded.\n",
-}
+NOISY_VARIANTS = 30
 
 
-def embedder_for(known: Mapping[str, Any]) -> Embedder | None:
-    return build_embedder(Settings(), known)
+EMBEDDERS = make_services(Settings()).context.embedders
+
+
+def docs(index: Path, *, is_semantic: bool = False) -> DocsToolset:
+    return DocsToolset(Handle.of(DocsService([index], EMBEDDERS.get if is_semantic else None)))
 
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("docs")
-    for name, text in FILES.items():
-        file = root / "source" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    options = BuildOptions(description="Acme documentation")
-    DocsBuilder(root / "source", root / "index", build_embedder(Settings()), options, lambda *_: None).build()
-    return root / "index"
+    return build_sample_docs(tmp_path_factory.mktemp("docs"), EMBEDDERS.get())
 
 
 @pytest.fixture(params=["memory-2026", "http-handshake", "plain"])
 async def door(request: pytest.FixtureRequest, index: Path) -> AsyncIterator[Door]:
-    async with DOORS[request.param]([DocsToolset([index], embedder_for)]) as door:
+    async with DOORS[request.param]([docs(index, is_semantic=True)]) as door:
         yield door
 
 
@@ -135,7 +110,7 @@ async def test_the_schemas_are_the_contracts_with_the_facets_of_the_corpus(door:
 
 @proves("docs.search.answer")
 async def test_a_hit_has_every_printed_field(door: Door) -> None:
-    answer = await door.call("search_docs", {"query": "how long does it wait between attempts", "limit": 2})
+    answer = await door.call("search_docs", {"query": WAITING, "limit": 2})
     result = payload(answer)
     structured = answer.structured_content
     assert structured
@@ -145,7 +120,7 @@ async def test_a_hit_has_every_printed_field(door: Door) -> None:
     assert set(result) == {"hits", "next_cursor", "hint"}
     assert result["hint"] is None
     first = result["hits"][0]
-    assert first["chunk_id"] == "guides/retries.md#retries/backoff-strategy"
+    assert first["chunk_id"] == BEST_HITS[WAITING]
     assert (first["heading"], first["breadcrumb"]) == ("Backoff Strategy", "Retries > Backoff Strategy")
     assert (first["filepath"], first["metadata"]) == ("guides/retries.md", {"scope": "global-guide"})
     assert first["snippet"] == "Backoff Strategy The SDK waits longer each time."
@@ -155,7 +130,19 @@ async def test_a_hit_has_every_printed_field(door: Door) -> None:
 
 @proves("docs.search.meaning")
 async def test_meaning_finds_what_words_miss(door: Door) -> None:
-    assert (await search(door, "reimbursement"))["hits"][0]["chunk_id"] == "guides/billing notes.md#refunds"
+    assert (await search(door, REIMBURSED))["hits"][0]["chunk_id"] == BEST_HITS[REIMBURSED]
+
+
+def test_best_hits_have_a_clear_margin(tmp_path: Path) -> None:
+    for embedder in noisy_variants(MiniLm(), NOISY_VARIANTS):
+        assert best_hits(build_sample_docs(tmp_path, embedder), embedder) == BEST_HITS
+
+
+def best_hits(index: Path, embedder: Embedder) -> dict[str, str | None]:
+    corpus = DocsCorpus(index, lambda _: embedder)
+    pages = {query: corpus.search(query, {}, 0, 1)[0] for query in BEST_HITS}
+    corpus.close()
+    return {query: hits[0].stored.chunk.id if hits else None for query, hits in pages.items()}
 
 
 @proves("docs.search.filters")
@@ -265,7 +252,7 @@ async def test_wrong_arguments_of_get_are_told_in_words(door: Door, arguments: d
 
 @proves("docs.search.hint")
 async def test_nothing_found_comes_with_a_hint(index: Path) -> None:
-    async with DOORS["memory-2026"]([DocsToolset([index])]) as door:
+    async with DOORS["memory-2026"]([docs(index)]) as door:
         nothing = await search(door, "xyzzyqwe")
         elsewhere = await search(door, "RateLimitError", language="go", scope="sdk-specific")
     assert (nothing["hits"], nothing["next_cursor"]) == ([], None)
@@ -281,10 +268,10 @@ async def test_nothing_found_comes_with_a_hint(index: Path) -> None:
 
 @proves("docs.search.hint.meaning")
 async def test_hints_come_with_vectors_on_too(door: Door) -> None:
-    nothing = await search(door, "xyzzyqwe plugh")
+    nothing = await search(door, NONSENSE)
     assert nothing["hits"] == []
     assert nothing["hint"]["message"].startswith("0 results found. No matches were found for this query")
-    misspelt = await search(door, "jittre")
+    misspelt = await search(door, MISSPELLED)
     assert misspelt["hint"]["message"].endswith("Did you mean: jitter?")
     elsewhere = await search(door, "RateLimitError", language="go", scope="sdk-specific")
     assert elsewhere["hint"]["suggested_filters"] == {"language": ["python"]}
@@ -306,7 +293,7 @@ async def test_a_miss_lists_what_was_perhaps_meant(door: Door) -> None:
 
 @proves("docs.resources")
 async def test_marked_files_are_resources(index: Path) -> None:
-    async with Client(BedstoneServer("docs", [DocsToolset([index])]), mode=HANDSHAKE) as client:
+    async with Client(BedstoneServer("docs", [docs(index)]), mode=HANDSHAKE) as client:
         listed = (await client.list_resources()).resources
         assert [(item.uri, item.mime_type, item.title) for item in listed] == [
             ("docs:///guides/billing%20notes.md", "text/markdown", "Guides / Billing notes"),
@@ -328,7 +315,7 @@ async def test_marked_files_are_resources(index: Path) -> None:
 
 @proves("docs.prompts")
 async def test_templates_are_prompts(index: Path) -> None:
-    async with Client(BedstoneServer("docs", [DocsToolset([index])]), mode=HANDSHAKE) as client:
+    async with Client(BedstoneServer("docs", [docs(index)]), mode=HANDSHAKE) as client:
         ask, talk = (await client.list_prompts()).prompts
         assert (ask.name, ask.title, ask.description) == ("guides/ask", "Ask", "Asks.")
         assert [(item.name, item.required) for item in ask.arguments or []] == [("topic", True), ("tone", False)]
@@ -362,7 +349,7 @@ async def test_names_and_descriptions_come_from_prefix_and_build(tmp_path: Path)
         hit = payload(await client.call_tool("acme_search_docs", {"query": "A"}))["hits"][0]
         assert hit["chunk_id"] == "a.md#_preamble"
     refused = bedstone("serve", "--toolsets", "docs", "--docs-index", tmp_path / "index", "--tool-prefix", "a b")
-    assert "docs.tool_prefix takes letters" in refused.stderr
+    assert "docs.tool_prefix takes up to 52 letters" in refused.stderr
 
 
 @proves("docs.search.corpora")
@@ -394,7 +381,7 @@ async def test_a_newer_index_is_served_without_a_restart(tmp_path: Path) -> None
         (source / f"{name}.md").write_text(f"# Title {name}\n\nold words\n")
     build = ("docs", "build", source, "--out", built, "--embedding-provider", "none")
     bedstone(*build)
-    toolset = DocsToolset([built])
+    toolset = docs(built)
     told = anyio.Event()
 
     async def listen() -> None:

@@ -9,6 +9,8 @@ from typing import Literal
 
 import pytest
 
+from bedstone.services.service import Handle
+from bedstone.services.text_file import TextFile
 from bedstone.toolsets.kb.toolset import KbToolset
 from contracts.requirements import proves
 from support.doors import DOORS, STDIO_DOORS, ClientDoor, Door, payload, stdio_client
@@ -43,7 +45,9 @@ def file(tmp_path: Path) -> Path:
 
 
 def kb(path: Path | None, reload: Literal["on-change", "never"] = "on-change") -> KbToolset:
-    return KbToolset(path, description="Test handbook", reload=reload)
+    file = TextFile(path, reload=reload)
+    file.load()
+    return KbToolset(Handle.of(file), description="Test handbook")
 
 
 @proves("kb.tools", "kb.stdio", "mcp.tools.same-everywhere")

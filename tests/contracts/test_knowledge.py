@@ -689,7 +689,7 @@ async def test_a_server_keeps_folders_in_step(tmp_path: Path) -> None:
         await names("a.txt", "b.txt")
         (tmp_path / "files" / "a.txt").unlink()
         await names("b.txt")
-    for watch, roots, message in (("none", [], "no folder"), ("files", [tmp_path / "data"], "allowed_roots")):
+    for watch, roots, message in (("none", [], "not a folder"), ("files", [tmp_path / "data"], "allowed_roots")):
         storage = {"watch": [tmp_path / watch], "allowed_roots": roots}
         with pytest.raises(BedstoneError, match=message):
             build_toolset("knowledge", settings_for(tmp_path, storage=storage))

@@ -13,7 +13,7 @@ import mcp_types as wire
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
-from bedstone.app import build_toolset, open_graphs
+from bedstone.app import build_toolset, make_services
 from bedstone.library.schema.grounding import date_literal
 from bedstone.salesforce.client import client as salesforce_client
 from bedstone.salesforce.ids import long_id
@@ -554,7 +554,7 @@ async def test_a_sync_that_dies_leaves_the_old_graph_and_goes_on_later(
 ) -> None:
     log_in(demo, tmp_path)
     settings = Settings.model_validate({"data_dir": tmp_path})
-    service = open_graphs(settings)
+    service = make_services(settings)["salesforce_graph"].get()
     describe_many = salesforce_client.SalesforceClient.describe_many
     seen: list[str] = []
 
@@ -571,17 +571,17 @@ async def test_a_sync_that_dies_leaves_the_old_graph_and_goes_on_later(
     demo.faults()
     monkeypatch.setattr(salesforce_client.SalesforceClient, "describe_many", describe_many)
     with pytest.raises(Exception, match="not synced yet"):
-        await service.graph()
+        await service.org()
     assert len(seen) >= 25
     calls = demo.calls()
     report = await service.sync()
     assert report.failed == 0
     assert demo.calls() - calls < 8  # what was there already was not asked for again
-    graph = (await service.graph()).graph
+    graph = (await service.org()).graph
     assert graph.get("Account") is not None
     again = await service.sync()
     assert (again.changed, again.removed) == (0, 0)
-    await service.close()
+    await service.aclose()
 
 
 async def _numbered(items: AsyncIterator[Any]) -> AsyncIterator[tuple[int, Any]]:

@@ -15,11 +15,12 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.sse import sse_client
 
-from bedstone.app import build_toolset, open_articles, open_orgs
+from bedstone.app import build_toolset, make_services
 from bedstone.errors import UnknownResource
 from bedstone.salesforce.client import client as salesforce_client
 from bedstone.salesforce.client.orgs import Org
 from bedstone.services.articles.mirror import SyncReport
+from bedstone.services.orgs import open_orgs
 from bedstone.settings import Settings
 from bedstone.toolkit import Reply, Toolset
 from contracts.requirements import proves
@@ -368,12 +369,12 @@ async def test_a_sync_loses_nothing_that_happens_meanwhile(
 
     monkeypatch.setattr(salesforce_client.SalesforceClient, "rows", watched)
     try:
-        service = open_articles(Settings.model_validate({"data_dir": tmp_path}))
+        service = make_services(Settings.model_validate({"data_dir": tmp_path}))["salesforce_knowledge"].get()
         assert await service.sync() == SyncReport(194, 0, 194)
         assert service.mirror.get(deep).body == "walrus"
         assert service.mirror.get(hidden[0]).title == "Late"
         assert (await service.sync()).removed == 0
-        await service.close()
+        await service.aclose()
     finally:
         for record in made:
             demo.http.delete(f"{V}/sobjects/Knowledge__kav/{record}")

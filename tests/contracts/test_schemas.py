@@ -13,12 +13,12 @@ from bedstone.app import build_toolset
 from bedstone.server.tools import definition
 from bedstone.services.docs.builder import BuildOptions, DocsBuilder
 from bedstone.settings import Settings
-from bedstone.toolsets import BUILTIN_TOOLSETS
+from bedstone.toolsets import TOOLSETS
 
 SNAPSHOTS = Path(__file__).with_name("schemas")
 
 
-@pytest.mark.parametrize("label", BUILTIN_TOOLSETS)
+@pytest.mark.parametrize("label", TOOLSETS.builtin)
 def test_the_tools_are_what_they_were(label: str, tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
     DocsBuilder(tmp_path / "source", tmp_path / "index", None, BuildOptions(), lambda *_: None).build()

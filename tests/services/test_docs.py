@@ -23,9 +23,11 @@ from bedstone.services.docs.builder import BuildOptions, BuildReport, DocsBuilde
 from bedstone.services.docs.corpus import DocHit, DocsCorpus
 from bedstone.services.docs.index_folder import IndexFolder
 from bedstone.services.docs.library import DocsLibrary
+from bedstone.services.docs.service import DocsService
 from bedstone.services.docs.source.folder import DocumentsFolder
 from bedstone.services.docs.validation import check_documents
-from bedstone.services.docs.watcher import DocsKeeper
+from bedstone.services.docs.watcher import CorpusWatcher
+from bedstone.services.service import Handle
 from bedstone.store.engines.sqlite import SqliteStore
 from bedstone.toolsets.docs.toolset import DocsToolset
 from support.processes import BEDSTONE, bedstone, clean_environment
@@ -214,7 +216,9 @@ def test_facets_that_are_called_like_arguments_are_not_offered(write: Write, tmp
     source = write({".docs-mcp.json": manifest, "a.md": "# A\n"})
     report = build(source, tmp_path / "index")
     assert len([item for item in report.warnings if "cannot be the name of an argument" in item]) == len(names)
-    assert list(DocsToolset([tmp_path / "index"]).tools["search_docs"].input_schema["properties"]) == [
+    assert list(
+        DocsToolset(Handle.of(DocsService([tmp_path / "index"]))).tools["search_docs"].input_schema["properties"]
+    ) == [
         "query",
         "limit",
         "cursor",
@@ -693,7 +697,7 @@ def test_damaged_work_starts_again(write: Write, tmp_path: Path, damaged: str) -
 def test_a_watcher_waits_for_another_build(write: Write, tmp_path: Path) -> None:
     source, index = write({"a.md": "# A\n\nsome words\n"}), tmp_path / "index"
     build(source, index)
-    keeper = DocsKeeper(source, index, lambda: build(source, index), watch=True)
+    keeper = CorpusWatcher(source, index, lambda: build(source, index), watch=True)
     with IndexFolder(index).building(source, fresh=False):
         (source / "b.md").write_text("# B\n\nother things\n")
         keeper.start()

@@ -12,6 +12,7 @@ import click
 
 from bedstone.cli.options import EMBEDDING_FLAGS, configuration, settings_options
 from bedstone.errors import InvalidInput, NotFound
+from bedstone.settings import layout
 
 if TYPE_CHECKING:
     from bedstone.services.docs.builder import BuildReport
@@ -72,14 +73,16 @@ def build(folder: Path | None, docs_dir: Path | None, **options: Any) -> None:
 @_build_options
 def watch(folder: Path | None, docs_dir: Path | None, **options: Any) -> None:
     """Build, and build again whenever a document changes; servers of the index follow by themselves."""
-    from bedstone.services.docs.watcher import DocsKeeper
+    from bedstone.services.docs.watcher import CorpusWatcher
 
     source = _chosen(folder, docs_dir)
     target = _target(source, options)
     click.echo(f"Watching {source}; Ctrl-C ends.", err=True)
-    keeper = DocsKeeper(source, target, lambda: _build(source, target, options | {"rebuild_cache": False}), watch=True)
+    watcher = CorpusWatcher(
+        source, target, lambda: _build(source, target, options | {"rebuild_cache": False}), watch=True
+    )
     with suppress(KeyboardInterrupt):
-        keeper.run()
+        watcher.run()
 
 
 @docs.command
@@ -131,10 +134,10 @@ def fix(folder: Path | None, docs_dir: Path | None) -> None:
 @settings_options(DOCS_FLAGS)
 def inspect(index: Path | None, path: str | None, as_json: bool, **options: Any) -> None:
     """Show what an index holds; with PATH (a file or a chunk id) the chunks of that file."""
-    from bedstone.app import default_docs_index
     from bedstone.services.docs.corpus import DocsCorpus
+    from bedstone.services.docs.opening import default_index
 
-    folder = index or default_docs_index(configuration(options).settings)
+    folder = index or default_index(configuration(options).settings)
     corpus = DocsCorpus(folder)
     facts = _chunk_facts(corpus, path) if path else _index_facts(corpus, folder)
     corpus.close()
@@ -200,13 +203,13 @@ def _chosen(folder: Path | None, docs_dir: Path | None) -> Path:
 
 
 def _target(source: Path, options: dict[str, Any]) -> Path:
-    from bedstone.app import docs_index_folder
+    from bedstone.services.docs.opening import index_folder
 
-    return options["out"] or docs_index_folder(configuration(options).settings, source)
+    return options["out"] or index_folder(layout.docs_indexes(configuration(options).settings), source)
 
 
 def _build(source: Path, target: Path, options: dict[str, Any]) -> "BuildReport":
-    from bedstone.app import build_embedder
+    from bedstone.app import make_services
     from bedstone.services.docs.builder import BuildOptions, DocsBuilder
 
     settings = configuration(options).settings
@@ -217,7 +220,7 @@ def _build(source: Path, target: Path, options: dict[str, Any]) -> "BuildReport"
         tool_descriptions={name: text for name, text in described.items() if text},
         fresh=options["rebuild_cache"],
     )
-    report = DocsBuilder(source, target, build_embedder(settings), build_options, _Bar()).build()
+    report = DocsBuilder(source, target, make_services(settings).context.embedders.get(), build_options, _Bar()).build()
     for warning in report.warnings:
         click.echo(f"Warning: {warning}", err=True)
     left_out = f"{report.unreadable} could not be read, " if report.unreadable else ""

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import click
 
 from bedstone import __version__
-from bedstone.app import chosen_toolsets, unwritable
+from bedstone.app import choose_toolsets, explain_unwritable
 from bedstone.cli.logs import configure_logging
 from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, settings_options
 from bedstone.errors import BedstoneError
@@ -68,13 +68,13 @@ def examine(options: dict[str, Any]) -> Iterator[Finding]:
 
 def _toolsets(settings: Settings) -> Finding:
     try:
-        return Finding("toolsets", "ok", ", ".join(chosen_toolsets(settings)))
+        return Finding("toolsets", "ok", ", ".join(choose_toolsets(settings)))
     except BedstoneError as error:
         return Finding("toolsets", "problem", error.message)
 
 
 def _data_folder(folder: Path) -> Finding:
-    if problem := unwritable(folder):
+    if problem := explain_unwritable(folder):
         return Finding("data folder", "problem", f"{problem} Choose another with --data-dir.")
     return Finding("data folder", "ok", f"{folder}{'' if folder.exists() else ' (made when first needed)'}")
 

@@ -37,11 +37,12 @@ def evaluation() -> None:
 @settings_options(EVALUATION_FLAGS)
 def beir(folder: Path, mode: Mode, json_file: Path | None, **options: Any) -> None:
     """Evaluate a labelled set in BEIR layout: corpus.jsonl, queries.jsonl, qrels/test.tsv."""
-    from bedstone.app import build_embedder
+    from bedstone.app import make_services
     from bedstone.evaluation.beir import LabelledSet, build_engine, evaluate
 
     labelled = LabelledSet.read(folder)
-    embedder = None if mode == "words" else build_embedder(configuration(options).settings)
+    services = make_services(configuration(options).settings)
+    embedder = None if mode == "words" else services.context.embedders.get()
     with click.progressbar(length=len(labelled.documents), label="Embedding", file=sys.stderr) as bar:
         engine = build_engine(labelled, embedder, bar.update)
     figures = {name: round(value, 4) for name, value in evaluate(labelled, engine, mode).items()}

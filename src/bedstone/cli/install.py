@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from bedstone.app import chosen_toolsets
+from bedstone.app import choose_toolsets
 from bedstone.cli.clients import CLIENTS, Client, network_entry
 from bedstone.cli.options import CONTENT_FLAGS, configuration, given_arguments, settings_options
 from bedstone.errors import InvalidSetting
@@ -63,7 +63,7 @@ def _address(target: Client, url: str, settings: Settings) -> dict[str, Any]:
 def _start(options: dict[str, Any]) -> dict[str, Any]:
     """The command a client starts, with what is set here by options, variables and files."""
     settings = configuration(options).settings
-    chosen_toolsets(settings)  # says what to configure if there is nothing to serve
+    choose_toolsets(settings)  # says what to configure if there is nothing to serve
     if settings.kb.file_path and not settings.kb.file_path.exists():
         click.echo(f"Note: there is no file {settings.kb.file_path} yet.", err=True)
     entry = _command(given_arguments(options))

@@ -327,13 +327,10 @@ def _asked(options: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _opened(options: dict[str, Any]) -> "Iterator[KnowledgeBase]":
-    from bedstone.app import open_knowledge
+    from bedstone.app import open_services
 
-    base = open_knowledge(configuration(options).settings)
-    try:
-        yield base
-    finally:
-        base.close()
+    with open_services(configuration(options).settings) as services:
+        yield services["knowledge"].get()
 
 
 def _files(paths: tuple[str, ...]) -> Iterator[Path]:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import click
 
-from bedstone.app import DEMO_ORG, default_org, open_client, open_orgs, salesforce_folder
 from bedstone.cli.options import configuration, settings_options
 from bedstone.cli.progress import progress_bar
 from bedstone.errors import InvalidInput, MissingExtra
+from bedstone.services.orgs import DEMO_ORG, default_org, open_client, open_orgs
+from bedstone.settings import layout
 
 if TYPE_CHECKING:
     from socket import socket
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from bedstone.salesforce.client.orgs import Org, Orgs
     from bedstone.salesforce.demo_org.server import DemoServer
     from bedstone.services.articles.mirror import SyncReport
+    from bedstone.services.articles.service import ArticleService
+    from bedstone.services.schema.service import SchemaService
     from bedstone.services.schema.sync import SyncReport as SchemaReport
 
 FLAGS = {"--data-dir": "data_dir"}
@@ -112,7 +115,7 @@ def list_orgs(remove: str | None, as_json: bool, **options: Any) -> None:
         folder = orgs.folder_name(orgs.get(remove))
         orgs.remove(remove)
         for kind in ("articles", "schemas"):
-            shutil.rmtree(salesforce_folder(configuration(options).settings) / kind / folder, ignore_errors=True)
+            shutil.rmtree(layout.salesforce(configuration(options).settings) / kind / folder, ignore_errors=True)
     rows = [asdict(org) for org in orgs.all()]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
@@ -217,18 +220,18 @@ def sync_knowledge(as_json: bool, **options: Any) -> None:
 
     Only what changed is read again; what was interrupted goes on where it was.
     """
-    from bedstone.app import open_articles
+    from bedstone.app import make_services
 
-    settings = configuration(options).settings
+    services = make_services(configuration(options).settings)
 
     async def sync() -> "SyncReport":
-        service = open_articles(settings)
+        service: ArticleService = services["salesforce_knowledge"].get()
         try:
             with progress_bar() as bar:
                 line = bar.add_task("Reading articles", total=None)
                 return await service.sync(lambda done, total: bar.update(line, completed=done, total=total))
         finally:
-            await service.close()
+            await services.aclose()
 
     report = anyio.run(sync)
     if as_json:
@@ -250,9 +253,10 @@ def sync_knowledge(as_json: bool, **options: Any) -> None:
 @settings_options(ORG_FLAGS)
 def sync_schema(source: Path | None, name: str, derived: bool, as_json: bool, **options: Any) -> None:
     """Take over the org's schema: objects, fields, relationships, picklists. Again: only what changed."""
-    from bedstone.app import open_graphs
+    from bedstone.app import make_services
 
-    service = open_graphs(configuration(options).settings)
+    services = make_services(configuration(options).settings)
+    service: SchemaService = services["salesforce_graph"].get()
 
     async def sync() -> "SchemaReport":
         try:
@@ -269,10 +273,10 @@ def sync_schema(source: Path | None, name: str, derived: bool, as_json: bool, **
                 else:
                     report = await service.sync(None, tell, derived=derived)
                 bar.update(line, description="Learning what names mean")
-                service.make_vectors(name if source is not None else None, tell)
+                service.embed_names(name if source is not None else None, tell)
                 return report
         finally:
-            await service.close()
+            await services.aclose()
 
     report = anyio.run(sync)
     if as_json:
@@ -303,7 +307,7 @@ def demo(
             click.echo(f"{name:14} {meaning}")
         return
     chosen = Faults.of(list(faults))
-    folder = data or salesforce_folder(configuration(options).settings)
+    folder = data or layout.salesforce(configuration(options).settings)
     org = open_org(folder)
     try:
         server = DemoServer(org, chosen, admin=admin)

@@ -15,11 +15,11 @@ import anyio
 import click
 
 from bedstone import __version__
-from bedstone.app import App, open_app, salesforce_folder
+from bedstone.app import App, open_app
 from bedstone.cli.clients import configurations, network_entry, snippet
 from bedstone.cli.logs import configure_logging
 from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, given_arguments, settings_options
-from bedstone.settings import Settings
+from bedstone.settings import Settings, layout
 
 if TYPE_CHECKING:
     import uvicorn
@@ -106,7 +106,7 @@ async def _serve_network(
         access,
         transports=NETWORK_TRANSPORTS if everything else (mcp.transport,),
         json_response=mcp.json_response,
-        pages=page_routes(app.toolsets, _page_options(app, access, given)) if everything else (),
+        pages=page_routes(app.services, app.toolsets, _page_options(app, access, given)) if everything else (),
     )
     config = uvicorn.Config(
         asgi,
@@ -140,7 +140,7 @@ def _demo_org(settings: Settings) -> "Iterator[DemoOrgBeside | None]":
         return
     from bedstone.cli.salesforce import DemoOrgBeside
 
-    with DemoOrgBeside.opened(salesforce_folder(settings), settings.salesforce.demo_port) as demo:
+    with DemoOrgBeside.opened(layout.salesforce(settings), settings.salesforce.demo_port) as demo:
         yield demo
 
 

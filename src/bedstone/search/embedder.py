@@ -1,10 +1,13 @@
 """Embedder: the protocol, and what the engine may rely on."""
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from bedstone.settings import EmbeddingSettings
 
 Vectors = NDArray[np.float32]
 
@@ -51,3 +54,13 @@ class Embedder(Protocol):
 
     def embed_query(self, text: str) -> Vectors:
         """The unit vector of a question."""
+
+
+class EmbedderFactory(Protocol):
+    """What an embedder registers under its name: usually its class."""
+
+    def from_settings(self, settings: "EmbeddingSettings", origin: Mapping[str, Any] | None) -> Embedder:
+        """Return an embedder for the settings; `origin`, what an index remembers of its embedder, wins over them.
+
+        Building it is cheap: a model loads, and a service is called, on first use.
+        """

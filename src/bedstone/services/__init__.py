@@ -1,1 +1,1 @@
-"""What the product does, without MCP: one service for each domain."""
+"""What the product does, without MCP: one service per domain."""

@@ -1,36 +1,43 @@
-"""Work a toolset repeats while it is open."""
+"""Work that a service repeats while a server runs."""
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 
 from bedstone.errors import BedstoneError
 
 logger = logging.getLogger(__name__)
 
-FIRST_SECONDS = 1.0  # whatever starts with us listens by then
+FIRST_SECONDS = 1.0  # by then everything that starts with the server is listening
 
 
-@asynccontextmanager
-async def repeated(work: Callable[[], Awaitable[str]], minutes: int, what: str) -> AsyncIterator[None]:
-    """Do some work at once and every so many minutes; the log hears what it says, or why it failed. 0 is never."""
-    task = asyncio.create_task(_repeat(work, minutes, what)) if minutes else None
-    try:
-        yield
-    finally:
-        if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
+class PeriodicTask:
+    """Runs a coroutine soon after the start and then every few minutes; logs what it reports or why it failed."""
 
+    def __init__(self, work: Callable[[], Awaitable[str]], minutes: int, name: str) -> None:
+        self._work = work
+        self._minutes = minutes
+        self._name = name
+        self._task: asyncio.Task[None] | None = None
 
-async def _repeat(work: Callable[[], Awaitable[str]], minutes: int, what: str) -> None:
-    await asyncio.sleep(FIRST_SECONDS)
-    while True:
-        try:
-            logger.info("%s", await work(), extra={"action": "repeated"})
-        except BedstoneError as error:
-            logger.warning("%s failed: %s", what, error.message, extra={"action": "repeat_failed"})
-        except Exception:  # the next time may be better
-            logger.exception("%s failed", what, extra={"action": "repeat_failed"})
-        await asyncio.sleep(minutes * 60)
+    def start(self) -> None:
+        """Begin; 0 minutes means never."""
+        if self._minutes:
+            self._task = asyncio.create_task(self._repeat())
+
+    async def stop(self) -> None:
+        """Cancel the work and wait until it has ended."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _repeat(self) -> None:
+        await asyncio.sleep(FIRST_SECONDS)
+        while True:
+            try:
+                logger.info("%s", await self._work(), extra={"action": "repeated"})
+            except BedstoneError as error:
+                logger.warning("%s failed: %s", self._name, error.message, extra={"action": "repeat_failed"})
+            except Exception:  # the next run may succeed
+                logger.exception("%s failed", self._name, extra={"action": "repeat_failed"})
+            await asyncio.sleep(self._minutes * 60)

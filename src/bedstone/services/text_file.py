@@ -2,12 +2,16 @@
 
 import logging
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from anyio import to_thread
+
 from bedstone.errors import Unavailable
+from bedstone.services.service import Service, ServiceContext
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +35,10 @@ class Snapshot:
     version: tuple[int, int, int] | None = None
 
 
-class TextFile:
+class TextFile(Service):
     """Serves the newest readable state of one file without reading it twice."""
+
+    is_fast = True
 
     def __init__(self, path: Path | None, *, reload: Reload = "on-change") -> None:
         self._path = path
@@ -55,12 +61,31 @@ class TextFile:
             self._log(self._snapshot)
         return self._snapshot
 
+    async def read(self) -> Snapshot:
+        """Return the file as it is now, reading it again only if it changed."""
+        current = self.current
+        return current if current is not None else await to_thread.run_sync(self.load)
+
+    async def figures(self) -> Sequence[tuple[str, str]]:
+        """Return the state and the size of the text, and when it last changed."""
+        file = await self.read()
+        changed = [("changed", file.modified.date().isoformat())] if file.modified else []
+        state = "available" if file.problem is None else "unavailable"
+        return [("state", state), ("characters", f"{len(file.text):,}"), *changed]
+
     def _log(self, snapshot: Snapshot) -> None:
         if snapshot.problem:
             place = f" ({self._path})" if self._path else ""
             logger.warning("kb: %s%s", snapshot.problem, place, extra={"action": "kb_unavailable"})
         else:
             logger.info("kb: loaded %s, %d bytes", self._path, snapshot.size_bytes, extra={"action": "kb_loaded"})
+
+
+def open_text_file(context: ServiceContext) -> TextFile:
+    """Return the configured knowledge base file, read once."""
+    file = TextFile(context.settings.kb.file_path, reload=context.settings.kb.reload)
+    file.load()
+    return file
 
 
 def _version(path: Path | None) -> tuple[int, int, int] | None:

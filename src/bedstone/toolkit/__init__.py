@@ -5,6 +5,7 @@ from bedstone.toolkit.models import Arguments, NoArguments, Result
 from bedstone.toolkit.prompt import Prompt, PromptArgument, PromptMessage
 from bedstone.toolkit.reply import Reply
 from bedstone.toolkit.resource import Resource, ResourceContents, ResourceTemplate
+from bedstone.toolkit.spec import NavigationItem, ToolsetContext, ToolsetSpec
 from bedstone.toolkit.task import Progress, TaskView
 from bedstone.toolkit.tool import Tool, tool
 from bedstone.toolkit.toolset import Toolset
@@ -15,6 +16,7 @@ __all__ = [
     "Content",
     "Embedded",
     "Image",
+    "NavigationItem",
     "NoArguments",
     "Progress",
     "Prompt",
@@ -29,5 +31,7 @@ __all__ = [
     "Text",
     "Tool",
     "Toolset",
+    "ToolsetContext",
+    "ToolsetSpec",
     "tool",
 ]

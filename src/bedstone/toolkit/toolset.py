@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import anyio
 
@@ -13,8 +13,12 @@ from bedstone.toolkit.models import Arguments
 from bedstone.toolkit.prompt import Prompt, PromptMessage
 from bedstone.toolkit.reply import Reply
 from bedstone.toolkit.resource import Resource, ResourceContents, ResourceTemplate
+from bedstone.toolkit.spec import ToolsetContext
 from bedstone.toolkit.task import Progress, TaskView
 from bedstone.toolkit.tool import Tool, declared_tools
+
+if TYPE_CHECKING:
+    from bedstone.services.service import Handle
 
 # Text and structured content together double a payload, and handshake-era clients refuse events above 1 MiB: above
 # this size large tools send the text alone.
@@ -40,17 +44,24 @@ class Toolset:
     server_name: str
     instructions: str | None = None
 
-    def __init__(self, *, read_only: bool = False) -> None:
+    def __init__(self, service: "Handle[Any] | None" = None, *, read_only: bool = False) -> None:
+        self.service = service
         self._read_only = read_only
         self._listeners: list[ChangeListener] = []
 
+    @classmethod
+    def build(cls, context: ToolsetContext) -> "Toolset":
+        """Build the toolset from the settings and its service."""
+        return cls(read_only=context.read_only)
+
     def opened(self) -> AbstractAsyncContextManager[object]:
-        """Entered when the product opens and left when it closes: for what must be let go of in good order."""
-        return nullcontext()
+        """Enter when the product opens and leave when it closes: its service works in between."""
+        return self.service.serving() if self.service is not None else nullcontext()
 
     def problems(self) -> Sequence[str]:
-        """What keeps the toolset from doing its work right now; `/readyz` tells."""
-        return ()
+        """Return what keeps the toolset from working right now; `/readyz` reports it."""
+        service = self.service.opened if self.service is not None else None
+        return service.problems() if service is not None else ()
 
     @cached_property
     def tools(self) -> Mapping[str, Tool]:

@@ -1,16 +1,24 @@
-"""The contracts, one folder each."""
+"""The contracts, one folder each; the table of their names."""
 
-__all__ = ["BUILTIN_TOOLSETS", "HIDDEN_TOOLSETS"]
+from bedstone.extensions import Kind
+from bedstone.toolkit import Toolset, ToolsetSpec
 
-BUILTIN_TOOLSETS = {
-    "knowledge": "bedstone.toolsets.knowledge.toolset:KnowledgeToolset",
-    "docs": "bedstone.toolsets.docs.toolset:DocsToolset",
-    "kb": "bedstone.toolsets.kb.toolset:KbToolset",
-    "salesforce_knowledge": "bedstone.toolsets.salesforce_knowledge.toolset:SalesforceKnowledgeToolset",
-    "salesforce_graph": "bedstone.toolsets.salesforce_graph.toolset:SalesforceGraphToolset",
-}
+__all__ = ["TOOLSETS", "toolset_spec"]
 
-# Can be asked for by name, and are never offered.
-HIDDEN_TOOLSETS = {
-    "conformance": "bedstone.toolsets.conformance.toolset:ConformanceToolset",
-}
+TOOLSETS: Kind[ToolsetSpec | type[Toolset]] = Kind(
+    "toolsets",
+    {
+        "knowledge": "bedstone.toolsets.knowledge.spec:SPEC",
+        "docs": "bedstone.toolsets.docs.spec:SPEC",
+        "kb": "bedstone.toolsets.kb.spec:SPEC",
+        "salesforce_knowledge": "bedstone.toolsets.salesforce_knowledge.spec:SPEC",
+        "salesforce_graph": "bedstone.toolsets.salesforce_graph.spec:SPEC",
+    },
+    hidden={"conformance": "bedstone.toolsets.conformance.toolset:ConformanceToolset"},
+)
+
+
+def toolset_spec(label: str) -> ToolsetSpec:
+    """Return the declaration of a toolset; a bare class from another package is one without service or pages."""
+    found = TOOLSETS.load(label)
+    return found if isinstance(found, ToolsetSpec) else ToolsetSpec(label, found)

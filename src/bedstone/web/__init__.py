@@ -1,4 +1,4 @@
-"""Pages for people: see, search and manage what the agents know."""
+"""Pages for people: see, search and manage what agents know."""
 
 from collections.abc import Mapping
 
@@ -9,30 +9,26 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from bedstone.errors import BedstoneError
+from bedstone.services.service import Services
 from bedstone.toolkit import Toolset
-from bedstone.web.docs import docs_routes
-from bedstone.web.documents import document_routes, sweep_uploads
+from bedstone.toolkit.spec import resolve
 from bedstone.web.frame import HERE, PageOptions, Pages, WithHeaders
 from bedstone.web.home import home_routes
 from bedstone.web.login import login_routes
 from bedstone.web.quality import quality_routes
-from bedstone.web.salesforce import salesforce_routes
 from bedstone.web.search import search_routes
 from bedstone.web.tools import tool_routes
 
 __all__ = ["PageOptions", "page_routes"]
 
 
-def page_routes(toolsets: Mapping[str, Toolset], options: PageOptions) -> list[BaseRoute]:
-    """Every page, what they load, and what whoever comes elsewhere is told: the last of an application's routes."""
-    pages = Pages(toolsets, options)
-    sweep_uploads(options.data_folder)
+def page_routes(services: Services, toolsets: Mapping[str, Toolset], options: PageOptions) -> list[BaseRoute]:
+    """Return every page, its static files and its error pages, as the last of an application's routes."""
+    pages = Pages(services, toolsets, options)
     routes = [
         *home_routes(pages),
         *search_routes(pages),
-        *document_routes(pages),
-        *docs_routes(pages),
-        *salesforce_routes(pages),
+        *(route for spec in pages.specs.values() if spec.pages for route in resolve(spec.pages)(pages)),
         *quality_routes(pages),
         *tool_routes(pages),
         *login_routes(pages),
@@ -43,7 +39,7 @@ def page_routes(toolsets: Mapping[str, Toolset], options: PageOptions) -> list[B
 
 
 class _Last(Mount):
-    """Takes what nobody else wants: a route that has the path, but not the method, says so itself."""
+    """Takes what no other route wants; a route that has the path but not the method answers itself."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         match, child = super().matches(scope)

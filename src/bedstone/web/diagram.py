@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import cos, pi, sin
 from typing import Any
 
-from bedstone.services.schema.service import OrgGraph
+from bedstone.services.schema.service import OrgSchema
 
 FIRST_RING, SECOND_RING, MOST = 230.0, 430.0, 24
 BOX, ASIDE = (140.0, 38.0), 12.0  # a box with the room it needs, and a step aside
@@ -43,7 +43,7 @@ class Picture:
     left_out: int = 0
 
 
-def neighbourhood(org: OrgGraph, name: str, depth: int) -> Picture:
+def neighbourhood(org: OrgSchema, name: str, depth: int) -> Picture:
     """An object in the middle, its neighbours around it, theirs around them."""
     rings, left_out = org.paths.related(name, min(depth, 2), MOST)
     first = rings.get(1, [])
@@ -93,7 +93,7 @@ def _around(number: int, count: int, radius: float, taken: Mapping[str, Point]) 
         radius += ASIDE
 
 
-def _line(places: dict[str, Point], source: str, target: str, org: OrgGraph) -> Line:
+def _line(places: dict[str, Point], source: str, target: str, org: OrgSchema) -> Line:
     edges = [edge for edge in org.graph.parents(source) if edge.parent == target]
     edges += [edge for edge in org.graph.children(source) if edge.child == target]
     label = edges[0].field.name if edges else ""

@@ -12,7 +12,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from bedstone.errors import BedstoneError
-from bedstone.toolsets.docs.toolset import DocsToolset
+from bedstone.services.docs.service import DocsService
+from bedstone.services.service import Handle
 from bedstone.web.frame import Pager, Pages, tokens
 
 if TYPE_CHECKING:
@@ -33,19 +34,18 @@ class _Place:
 
 
 def docs_routes(pages: Pages) -> list[BaseRoute]:
-    """/docs and below; nothing without the docs toolset."""
-    toolset = pages.toolsets.get("docs")
-    if not isinstance(toolset, DocsToolset):
-        return []
+    """Return /docs and the pages below it."""
+    docs: Handle[DocsService] = pages.services["docs"]
+    toolset = pages.toolsets["docs"]
 
     async def corpora(request: Request) -> Response:
-        found = await toolset.ask(lambda library: library.overview())
+        found = await docs.run(lambda service: service.library.overview())
         return pages.render(request, "docs.html", page="docs", corpora=found)
 
     async def corpus(request: Request) -> Response:
         """A folder of a corpus: what is in it, and how much."""
         name = request.path_params["corpus"]
-        files = await toolset.ask(lambda library: library.files(name))
+        files = await docs.run(lambda service: service.library.files(name))
         if files is None:
             raise HTTPException(404, f"There is no corpus called {name!r}.")
         folder = request.query_params.get("in", "").strip("/")
@@ -66,9 +66,9 @@ def docs_routes(pages: Pages) -> list[BaseRoute]:
 
     async def file(request: Request) -> Response:
         name, path = request.path_params["corpus"], request.path_params["path"]
-        chunks = await toolset.ask(lambda library: library.headings(name, path))
+        chunks = await docs.run(lambda service: service.library.headings(name, path))
         if not chunks:
-            files = await toolset.ask(lambda library: library.files(name))
+            files = await docs.run(lambda service: service.library.files(name))
             if files is None:
                 raise HTTPException(404, f"There is no corpus called {name!r}.")
             if _entries(files, path.strip("/")):  # a folder
@@ -94,7 +94,7 @@ def docs_routes(pages: Pages) -> list[BaseRoute]:
         context = 1 if request.query_params.get("context") == "1" else 0
         reply = await toolset.call(tool, {"chunk_id": wanted, "context": context})
         try:
-            place = await toolset.ask(lambda library: _place(library, wanted))
+            place = await docs.run(lambda service: _place(service.library, wanted))
         except BedstoneError:
             place = None
         if reply.is_error or place is None:

@@ -24,13 +24,13 @@ from bedstone.ingest.formats import SUFFIXES
 from bedstone.services.knowledge.collections import contexts_of
 from bedstone.services.knowledge.listing import iso, ordered
 from bedstone.toolsets.knowledge.contract import ListedDocument
-from bedstone.toolsets.knowledge.toolset import KnowledgeToolset
 from bedstone.toolsets.knowledge.views import everything, failure, rows
 from bedstone.web.frame import Pager, Pages, form_of, refusal, shown_json
 
 if TYPE_CHECKING:
     from bedstone.records import Document
     from bedstone.services.knowledge.service import KnowledgeBase
+    from bedstone.services.service import Handle
     from bedstone.store.engine import TaskRecord
 
 PAGE, PART, MOST_TASKS = 50, 40, 50
@@ -47,9 +47,9 @@ NAME_LENGTH = 200
 
 
 def document_routes(pages: Pages) -> list[BaseRoute]:
-    """/documents and below; nothing without the knowledge toolset."""
-    toolset = pages.toolsets.get("knowledge")
-    return _Documents(pages, toolset).routes() if isinstance(toolset, KnowledgeToolset) else []
+    """Return /documents and the pages below it."""
+    sweep_uploads(pages.options.data_folder)
+    return _Documents(pages).routes()
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,10 @@ class _Listing:
 
 
 class _Documents:
-    def __init__(self, pages: Pages, toolset: KnowledgeToolset) -> None:
+    def __init__(self, pages: Pages) -> None:
         self._pages = pages
-        self._toolset = toolset
+        self._base: Handle[KnowledgeBase] = pages.services["knowledge"]
+        self._toolset = pages.toolsets["knowledge"]
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -125,7 +126,7 @@ class _Documents:
             request,
             "documents.html",
             page="documents",
-            listing=await self._toolset.ask(listing),
+            listing=await self._base.run(listing),
             wanted=wanted,
             filters=FILTERS,
             sorts=SORTS,
@@ -167,10 +168,10 @@ class _Documents:
         """A document's text, passage by passage as it is searched."""
         document_id, chosen = request.path_params["id"], request.query_params.get("chunk")
         try:
-            document = await self._toolset.ask(lambda base: base.document(document_id))
-            chunks = await self._toolset.ask(lambda base: base.chunks(document_id))
+            document = await self._base.run(lambda base: base.document(document_id))
+            chunks = await self._base.run(lambda base: base.chunks(document_id))
         except NotFound:
-            task = await self._toolset.ask(lambda base: base.attempt(document_id))
+            task = await self._base.run(lambda base: base.attempt(document_id))
             if task is None:
                 raise
             return self._unread(request, task)
@@ -216,7 +217,7 @@ class _Documents:
         form = await form_of(request)
         self._pages.check_change(request, form.get("csrf"))
         document_id = request.path_params["id"]
-        task = await self._toolset.ask(lambda base: base.attempt(document_id))
+        task = await self._base.run(lambda base: base.attempt(document_id))
         if task is None or task.status != "failed":
             raise HTTPException(404, "There is nothing here to read again.")
         kept = {key: task.details[key] for key in ("metadata", "contexts") if task.details.get(key)}
@@ -224,7 +225,7 @@ class _Documents:
         reply = await self._toolset.call("knowledge-add", asked)
         if reply.is_error:
             raise refusal(reply)
-        await self._toolset.ask(lambda base: base.dismiss([task]))
+        await self._base.run(lambda base: base.dismiss([task]))
         return RedirectResponse("/documents", 303)
 
     async def described(self, request: Request) -> Response:
@@ -239,7 +240,7 @@ class _Documents:
             raise InvalidInput("That is not JSON.") from None
         if not isinstance(given, dict):
             raise InvalidInput("Metadata is a JSON object.")
-        await self._toolset.ask(lambda base: base.describe(document_id, given))
+        await self._base.run(lambda base: base.describe(document_id, given))
         return RedirectResponse(f"/documents/{document_id}", 303)
 
     async def removed(self, request: Request) -> Response:
@@ -280,7 +281,7 @@ class _Documents:
         yield "event: end\ndata: {}\n\n"
 
     async def _most_mb(self) -> int:
-        return await self._toolset.ask(lambda base: base.options.max_file_size_mb)
+        return await self._base.run(lambda base: base.options.max_file_size_mb)
 
     def _is_upload(self, source: str) -> bool:
         """Whether a file came through this page: where it was is gone."""

@@ -22,7 +22,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bedstone import __version__
 from bedstone.errors import BedstoneError, InvalidInput, NotFound
-from bedstone.toolkit import Reply, Toolset
+from bedstone.services.service import Services
+from bedstone.toolkit import NavigationItem, Reply, Toolset
+from bedstone.toolsets import toolset_spec
 
 logger = logging.getLogger(__name__)
 
@@ -39,16 +41,8 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-NAVIGATION = (
-    ("home", "/", "Home", None),
-    ("search", "/search", "Search", None),
-    ("documents", "/documents", "Documents", "knowledge"),
-    ("docs", "/docs", "Docs", "docs"),
-    ("salesforce", "/salesforce", "Salesforce", "salesforce_graph"),
-    ("articles", "/salesforce/articles", "Articles", "salesforce_knowledge"),
-    ("tools", "/tools", "Tools", None),
-    ("quality", "/quality", "Quality", None),
-)
+FIRST_ITEMS = (NavigationItem("home", "/", "Home"), NavigationItem("search", "/search", "Search"))
+LAST_ITEMS = (NavigationItem("tools", "/tools", "Tools"), NavigationItem("quality", "/quality", "Quality"))
 CHARACTERS_A_TOKEN, LARGEST_FORM = 4, 1_000_000
 PORTS = {"http": 80, "https": 443}
 BROKEN = "This cannot be read just now; the server's log says why."
@@ -84,8 +78,9 @@ class PageOptions:
 
 @dataclass
 class Pages:
-    """The toolsets, and how a page about them is drawn."""
+    """The services and toolsets that are on, and how a page about them is drawn."""
 
+    services: Services
     toolsets: Mapping[str, Toolset]
     options: PageOptions
     _secret: bytes = field(default_factory=lambda: secrets.token_bytes(32))
@@ -96,6 +91,13 @@ class Pages:
         )
         self._templates.filters["pretty"] = shown_json
         self._templates.globals["version"] = __version__
+        self.specs = {label: toolset_spec(label) for label in self.toolsets}
+        self.navigation = [
+            *FIRST_ITEMS,
+            *(item for spec in self.specs.values() for item in spec.navigation),
+            *LAST_ITEMS,
+        ]
+        self.sources = {label: spec.source_title for label, spec in self.specs.items() if spec.source_title}
 
     def csrf(self, request: Request) -> str:
         """What a form of ours carries; nobody but the browser that was given it can know it."""
@@ -105,10 +107,9 @@ class Pages:
 
     def render(self, request: Request, template: str, *, page: str, status: int = 200, **context: Any) -> Response:
         """A whole page."""
-        items = [item for item in NAVIGATION if item[3] is None or item[3] in self.toolsets]
         text = self._templates.get_template(template).render(
             page=page,
-            navigation=items,
+            navigation=self.navigation,
             csrf=self.csrf(request) if page != "login" else "",
             read_only=self.options.read_only,
             has_token=self.options.token is not None,
@@ -162,9 +163,20 @@ class Pages:
         is_known = sessions is None or sessions.holds(request.cookies.get(sessions.cookie, ""))
         if "text/html" not in request.headers.get("accept", "") or "x-part" in request.headers or not is_known:
             return PlainTextResponse(message, status, dict(headers or {}))
-        shown = self.render(request, "problem.html", page=_section(request.url.path), status=status, message=message)
+        shown = self.render(
+            request, "problem.html", page=self._section(request.url.path), status=status, message=message
+        )
         shown.headers.update(headers or {})
         return shown
+
+    def _section(self, path: str) -> str:
+        """Return the key of the navigation item that a path belongs to."""
+        fitting = [
+            item
+            for item in self.navigation
+            if path == item.address or (item.address != "/" and path.startswith(f"{item.address}/"))
+        ]
+        return max(fitting, key=lambda item: len(item.address)).key if fitting else ""
 
 
 class WithHeaders:
@@ -200,12 +212,6 @@ def message_of(error: Exception) -> str:
         return error.message
     logger.error("A page failed", exc_info=error, extra={"action": "page_failed"})
     return BROKEN
-
-
-def _section(path: str) -> str:
-    """The entry of the navigation a path belongs to."""
-    fitting = [item for item in NAVIGATION if path == item[1] or (item[1] != "/" and path.startswith(f"{item[1]}/"))]
-    return max(fitting, key=lambda item: len(item[1]))[0] if fitting else ""
 
 
 def _is_of_another_port(origin: str, host: str) -> bool:

@@ -14,31 +14,34 @@ from starlette.routing import BaseRoute, Route
 
 from bedstone.errors import BedstoneError
 from bedstone.toolkit import Reply
-from bedstone.toolsets.salesforce_graph.toolset import SalesforceGraphToolset
-from bedstone.toolsets.salesforce_knowledge.toolset import SalesforceKnowledgeToolset
 from bedstone.web.frame import Pager, Pages, form_of, refusal
 
 if TYPE_CHECKING:
     from bedstone.salesforce.graph.model import Field
+    from bedstone.services.articles.service import ArticleService
+    from bedstone.services.schema.service import OrgSchema, SchemaService
+    from bedstone.services.service import Handle
 
 PAGE, MOST_CSV, MOST_PATHS = 100, 50_000, 6
 CATEGORIES = ("standard", "custom", "external", "metadata_type", "platform_event", "big_object", "system")
 
 
-def salesforce_routes(pages: Pages) -> list[BaseRoute]:
-    """/salesforce and below; only what its toolsets can answer."""
-    graph, articles = (pages.toolsets.get(label) for label in ("salesforce_graph", "salesforce_knowledge"))
-    routes = _article_routes(pages, articles) if isinstance(articles, SalesforceKnowledgeToolset) else []
-    return [*routes, *(_Salesforce(pages, graph).routes() if isinstance(graph, SalesforceGraphToolset) else [])]
+def schema_routes(pages: Pages) -> list[BaseRoute]:
+    """Return /salesforce and the pages of each org below it."""
+    return _Salesforce(pages).routes()
 
 
-def _article_routes(pages: Pages, toolset: SalesforceKnowledgeToolset) -> list[BaseRoute]:
+def article_routes(pages: Pages) -> list[BaseRoute]:
+    """Return the list of articles and the page of one."""
+    service: Handle[ArticleService] = pages.services["salesforce_knowledge"]
+    toolset = pages.toolsets["salesforce_knowledge"]
+
     async def listed(request: Request) -> Response:
         """What the mirror holds; without one, articles are found by searching."""
         text = request.query_params.get("title", "").strip()
         found, problem = [], None
         try:
-            found = await to_thread.run_sync(toolset.service.mirror.listed)
+            found = await service.run(lambda articles: articles.mirror.listed())
         except BedstoneError as error:
             problem = error.message
         chosen = [item for item in found if text.lower() in item.title.lower()]
@@ -71,9 +74,10 @@ def _article_routes(pages: Pages, toolset: SalesforceKnowledgeToolset) -> list[B
 class _Salesforce:
     """The pages of an org: the only one or the default at /salesforce, any by its name below /salesforce/orgs."""
 
-    def __init__(self, pages: Pages, toolset: SalesforceGraphToolset) -> None:
+    def __init__(self, pages: Pages) -> None:
         self._pages = pages
-        self._toolset = toolset
+        self._schemas: Handle[SchemaService] = pages.services["salesforce_graph"]
+        self._toolset = pages.toolsets["salesforce_graph"]
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -92,10 +96,10 @@ class _Salesforce:
         ]
 
     async def objects(self, request: Request) -> Response:
-        orgs = await to_thread.run_sync(self._toolset.orgs)
+        orgs = await self._schemas.run(lambda schemas: [org.name for org in schemas.known()])
         if _org(request) is None and len(orgs) > 1:
             try:
-                await self._toolset.graph()
+                await self._org_schema(None)
             except BedstoneError:
                 return self._render(request, "orgs.html", orgs=orgs)
         search, category = (request.query_params.get(name, "").strip() for name in ("search", "category"))
@@ -118,7 +122,7 @@ class _Salesforce:
         from bedstone.web.diagram import neighbourhood  # noqa: PLC0415 - with the engine
 
         name = request.path_params["name"]
-        org = await self._toolset.graph(_org(request))
+        org = await self._org_schema(_org(request))
         item = org.graph.get(name)
         if item is None:  # the tool says it best, with names that may have been meant
             raise refusal(await self._asked(request, "get-object", apiName=name))
@@ -143,7 +147,7 @@ class _Salesforce:
 
     async def relationships(self, request: Request) -> Response:
         """Everything an object points to and that points to it."""
-        org = await self._toolset.graph(_org(request))
+        org = await self._org_schema(_org(request))
         item = org.graph.get(request.path_params["name"])
         if item is None:
             raise HTTPException(404, f"There is no object called {request.path_params['name']!r}.")
@@ -201,7 +205,8 @@ class _Salesforce:
         form = await form_of(request)
         self._pages.check_csrf(request, form.get("csrf"))
         query = form.get("query", "")
-        records, total = await self._toolset.records(query, MOST_CSV, _org(request))
+        schemas = await self._schemas.open()
+        records, total = await schemas.query_all(query, MOST_CSV, _org(request))
         names, rows = _table(records, query, total, all_children=True)
         text = io.StringIO()
         writer = csv.DictWriter(text, names, restval="", extrasaction="ignore")
@@ -210,6 +215,9 @@ class _Salesforce:
         name = f"rows-first-{MOST_CSV}-of-{total}.csv" if total > len(records) > 0 else "rows.csv"
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return Response(text.getvalue(), media_type="text/csv", headers=headers)
+
+    async def _org_schema(self, name: str | None) -> "OrgSchema":
+        return await (await self._schemas.open()).org(name)
 
     def _render(self, request: Request, template: str, **context: Any) -> Response:
         """A page whose links stay with the org they are of."""

@@ -58,6 +58,14 @@ class Orgs:
         self._file = folder / "orgs.json"
         self._secrets = folder / "secrets.json"
 
+    def version(self) -> tuple[int, int] | None:
+        """Return another value whenever the list of orgs was written; None before the first login."""
+        try:
+            found = self._file.stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
+
     def all(self) -> list[Org]:
         """Every org, by name."""
         return [Org(**item) for item in self._read(self._file).values()]

@@ -1,9 +1,20 @@
-"""Embedders, one per file; table of names."""
+"""Embedders, one per file; the table of their names."""
 
-__all__ = ["BUILTIN_EMBEDDERS"]
+from typing import TYPE_CHECKING
 
-BUILTIN_EMBEDDERS = {
-    "minilm": "bedstone.search.embedders.minilm:MiniLm",
-    "openai": "bedstone.search.embedders.openai:OpenAiEmbedder",
-    "hash": "bedstone.search.embedders.hashing:HashingEmbedder",
-}
+from bedstone.extensions import Kind
+
+if TYPE_CHECKING:  # the protocol's module loads numpy
+    from bedstone.search.embedder import EmbedderFactory
+
+__all__ = ["EMBEDDERS"]
+
+EMBEDDERS: "Kind[EmbedderFactory]" = Kind(
+    "embedders",
+    {
+        "minilm": "bedstone.search.embedders.minilm:MiniLm",
+        "openai": "bedstone.search.embedders.openai:OpenAiEmbedder",
+        "hash": "bedstone.search.embedders.hashing:HashingEmbedder",
+    },
+    extras={"minilm": "minilm"},
+)

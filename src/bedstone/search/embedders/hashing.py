@@ -1,13 +1,16 @@
 """Vectors from hashed words: deterministic, without meaning, for tests of the machinery only."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from bedstone.search.embedder import Vectors
+
+if TYPE_CHECKING:
+    from bedstone.settings import EmbeddingSettings
 
 WORD = re.compile(r"\w+")
 PASSAGE_CHARACTERS = 800
@@ -24,6 +27,10 @@ class HashingEmbedder:
     floor = 0.0
     has_meaning = False
     batch, workers = 16, 1
+
+    @classmethod
+    def from_settings(cls, settings: "EmbeddingSettings", origin: Mapping[str, Any] | None) -> Self:
+        return cls()
 
     @property
     def origin(self) -> dict[str, Any]:

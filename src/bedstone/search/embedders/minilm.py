@@ -1,15 +1,18 @@
 """all-MiniLM-L6-v2 in int8, on onnxruntime, from the wheel bedstone-minilm."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import bedstone_minilm as model
 import numpy as np
 
 from bedstone.search.embedder import Vectors
+
+if TYPE_CHECKING:
+    from bedstone.settings import EmbeddingSettings
 
 PASSAGE_TOKENS = 200
 OVERLAP_TOKENS = 32
@@ -36,6 +39,10 @@ class MiniLm:
                     digest.update(part)
         digest.update(f"{model.WINDOW} mean single".encode())
         return digest.hexdigest()[:16]
+
+    @classmethod
+    def from_settings(cls, settings: "EmbeddingSettings", origin: Mapping[str, Any] | None) -> Self:
+        return cls()
 
     @property
     def origin(self) -> dict[str, Any]:

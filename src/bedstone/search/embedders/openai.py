@@ -1,18 +1,22 @@
 """Embeddings from a service that speaks OpenAI's protocol."""
 
 import logging
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from math import sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import httpx2
 import numpy as np
 
 from bedstone.errors import InvalidSetting, Unavailable
 from bedstone.search.embedder import Vectors
+
+if TYPE_CHECKING:
+    from bedstone.settings import EmbeddingSettings
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +62,21 @@ class OpenAiEmbedder:
         self._api_key = api_key
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._http = httpx2.Client(headers=headers, timeout=BATCH_SECONDS)
+
+    @classmethod
+    def from_settings(cls, settings: "EmbeddingSettings", origin: Mapping[str, Any] | None) -> Self:
+        key = settings.api_key.get_secret_value() if settings.api_key else os.environ.get("OPENAI_API_KEY")
+        known = origin or {}
+        return cls(
+            model=known["model"] if known else settings.model_name,
+            base_url=known.get("base_url") if known else settings.base_url,
+            api_key=key,
+            dimensions=known.get("requested_dimensions") if known else settings.dimensions,
+            expected_dimensions=known["dimensions"] if known else None,
+            batch_size=settings.batch_size,
+            concurrency=settings.concurrency,
+            max_retries=settings.max_retries,
+        )
 
     @cached_property
     def dimensions(self) -> int:

@@ -48,7 +48,7 @@ class Article:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ArticleQuery:
     """What is searched for. `categories` are data categories by their group; those below count too."""
 
     query: str
@@ -58,7 +58,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Found:
+class ArticlePage:
     """The best articles, and how many match; with `is_minimum` there may be more. No `method` means the mirror."""
 
     articles: list[Article]

@@ -26,9 +26,9 @@ from bedstone.services.articles.article import (
     DEFAULT_LANGUAGE,
     Article,
     ArticleNotFound,
-    Found,
+    ArticlePage,
+    ArticleQuery,
     KnowledgeDisabled,
-    Wanted,
 )
 from bedstone.services.articles.article_types import ArticleType, article_of
 
@@ -60,7 +60,7 @@ class LiveArticles:
 
     # Searching
 
-    async def search(self, wanted: Wanted) -> Found:
+    async def search(self, wanted: ArticleQuery) -> ArticlePage:
         """By SOSL: all words, then any of them; by SOQL if SOSL does not work."""
         term = checked_term(wanted)
         versions = await self.type_of(VERSIONS)
@@ -78,7 +78,7 @@ class LiveArticles:
             logger.info("SOSL failed, asking by SOQL: %s", error.message, extra={"action": "sosl_failed"})
             return await self._by_title(wanted, versions, where, categories)
         articles = [article_of(row) for row in rows[: wanted.limit]]
-        return Found(articles, len(rows), "sosl", is_minimum=len(rows) >= MOST_ROWS)
+        return ArticlePage(articles, len(rows), "sosl", is_minimum=len(rows) >= MOST_ROWS)
 
     async def _found(self, term: str, versions: ArticleType, where: str, categories: str) -> list[dict[str, Any]]:
         returning = f"{VERSIONS}({versions.selection} WHERE {where} LIMIT {MOST_ROWS})"
@@ -95,7 +95,7 @@ class LiveArticles:
             raise await self._explained(error) from None
         return False
 
-    async def _by_title(self, wanted: Wanted, versions: ArticleType, where: str, categories: str) -> Found:
+    async def _by_title(self, wanted: ArticleQuery, versions: ArticleType, where: str, categories: str) -> ArticlePage:
         select = f"SELECT {versions.selection} FROM {VERSIONS} WHERE {where}"
         more = f"{categories} ORDER BY LastPublishedDate DESC LIMIT {MOST_ROWS}"
         phrase = " ".join(wanted.query.split())[:LONGEST_LIKE]  # a title is shorter
@@ -111,7 +111,7 @@ class LiveArticles:
             rows = await self._query(f"{select} AND {' AND '.join(terms)}{more}")
             rows.sort(key=lambda row: -sum(word in row["Title"].casefold() for word in words))
         articles = [article_of(row) for row in rows[: wanted.limit]]
-        return Found(articles, len(rows), "soql", is_minimum=len(rows) >= MOST_ROWS)
+        return ArticlePage(articles, len(rows), "soql", is_minimum=len(rows) >= MOST_ROWS)
 
     # Reading
 
@@ -232,7 +232,7 @@ class LiveArticles:
         return PermissionDenied("The user may not read Knowledge articles in this org.", **error.details)
 
 
-def checked_term(wanted: Wanted) -> str:
+def checked_term(wanted: ArticleQuery) -> str:
     """The words of a query as SOSL takes them; what no source could answer is refused."""
     term = search_term(wanted.query)
     if len(term) > LONGEST_TERM or len(quote(term)) > LONGEST_ADDRESS:
@@ -263,7 +263,7 @@ def _language(given: str, versions: ArticleType) -> str:
     return known.get(given.lower(), given)
 
 
-def _categories(wanted: Wanted) -> str:
+def _categories(wanted: ArticleQuery) -> str:
     """A clause for data categories, those below each included."""
     parts = [f"{_custom(group)} BELOW {_custom(category)}" for group, category in wanted.categories.items()]
     return f" WITH DATA CATEGORY {' AND '.join(parts)}" if parts else ""

@@ -22,7 +22,7 @@ from bedstone.search.hits import AllOf, Filter, Is, Mode
 from bedstone.search.live_index import LiveIndex
 from bedstone.search.matching import Matcher
 from bedstone.search.snippets import snippet
-from bedstone.services.articles.article import DEFAULT_LANGUAGE, Article, ArticleNotFound, Found, Wanted
+from bedstone.services.articles.article import DEFAULT_LANGUAGE, Article, ArticleNotFound, ArticlePage, ArticleQuery
 from bedstone.services.articles.article_types import ArticleType, article_of
 from bedstone.services.articles.live import ARTICLE_PREFIX, ONLINE, VERSIONS, LiveArticles
 from bedstone.store.engines.sqlite import SqliteStore
@@ -128,7 +128,7 @@ class ArticleMirror:
 
     # Reading
 
-    def search(self, wanted: Wanted, mode: Mode = "hybrid") -> Found:
+    def search(self, wanted: ArticleQuery, mode: Mode = "hybrid") -> ArticlePage:
         """The best articles; a passage of each says why."""
         store, index = self._ready()
         languages = json.loads(store.setting(LANGUAGES) or "[]")
@@ -139,7 +139,7 @@ class ArticleMirror:
         if wanted.categories:
             allowed = self._in_categories(store, wanted.categories)
             if not allowed:
-                return Found([], 0, mirrored_at=self.mirrored_at)
+                return ArticlePage([], 0, mirrored_at=self.mirrored_at)
             conditions.append(Is("article", allowed))
         condition = AllOf(tuple(conditions))
         found = index.opened().search(wanted.query, condition=condition, limit=MOST_CANDIDATES, mode=mode)
@@ -160,7 +160,7 @@ class ArticleMirror:
                 articles.append(Article(**{**_kept(document), "snippet": shown, "why": why, "body": ""}))
         is_minimum = len(found.hits) >= MOST_CANDIDATES
         total = max(matches, len(articles))
-        return Found(articles, total, is_minimum=is_minimum, mirrored_at=self.mirrored_at)
+        return ArticlePage(articles, total, is_minimum=is_minimum, mirrored_at=self.mirrored_at)
 
     def get(self, given: str) -> Article:
         """An article by the id of its version, or by its own."""

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
@@ -10,23 +10,31 @@ import anyio
 from anyio import to_thread
 
 from bedstone.salesforce.client import LimitExceeded, OrgUnavailable, Usage
-from bedstone.services.articles.article import Article, CallsRunningOut, Found, Wanted
+from bedstone.search.matching import Matcher
+from bedstone.search.snippets import snippet
+from bedstone.services.articles.article import Article, ArticlePage, ArticleQuery, CallsRunningOut
 from bedstone.services.articles.live import LiveArticles, checked_term
 from bedstone.services.articles.mirror import ArticleMirror, SyncReport, Tell
+from bedstone.services.catalog import FindRequest, Found, FoundItem
+from bedstone.services.orgs import default_org, open_client, open_orgs
+from bedstone.services.schedule import PeriodicTask
+from bedstone.services.service import Service, ServiceContext
+from bedstone.settings import layout
 
 logger = logging.getLogger(__name__)
 
 Source = Literal["live", "mirror", "live-or-mirror"]
 Answer = TypeVar("Answer")
+DATE = slice(0, len("2026-01-01"))
 Warnings = tuple[Mapping[str, Any], ...]
 PATIENCE_SECONDS, DOWN_SECONDS = 10.0, 30.0  # for an org that does not answer, where there is a mirror
 REMEMBERED_SECONDS = 300.0  # how long the last known count of calls keeps us from asking
 
 
-class ArticleService:
-    """Asks where the operator wants it, and says when the org's calls run out.
+class ArticleService(Service):
+    """Queries the org or the mirror, as configured, and watches the org's daily API limit.
 
-    `warn_share` of the calls used is told with each answer. Fewer calls left than `call_floor` is an error.
+    Answers carry a warning above `warn_share` of the limit. Fewer calls left than `call_floor` is an error.
     """
 
     def __init__(
@@ -37,6 +45,7 @@ class ArticleService:
         source: Source = "live-or-mirror",
         warn_share: float = 0.8,
         call_floor: int = 0,
+        sync_minutes: int = 0,
     ) -> None:
         self._make_live = live
         self._live: LiveArticles | None = None
@@ -45,12 +54,25 @@ class ArticleService:
         self._warn_share = warn_share
         self._call_floor = call_floor
         self._asked = self._down_until = float("-inf")
+        self._periodic_sync = PeriodicTask(self._sync_and_report, sync_minutes, "Mirroring articles")
 
-    async def close(self) -> None:
-        """Let go of connections and files."""
+    async def start(self) -> None:
+        """Begin periodic syncs of the mirror, if they are configured."""
+        self._periodic_sync.start()
+
+    async def aclose(self) -> None:
+        """Stop syncing; close connections and files."""
+        await self._periodic_sync.stop()
         if self._live is not None:
             await self._live.client.close()
         await to_thread.run_sync(self.mirror.close)
+
+    async def figures(self) -> Sequence[tuple[str, str]]:
+        """Return how many articles are mirrored, and how fresh the mirror is."""
+        mirrored_at, count = await to_thread.run_sync(lambda: (self.mirror.mirrored_at, self.mirror.count))
+        if not mirrored_at:
+            return [("mirrored", "not yet")]
+        return [("articles", f"{count:,}"), ("mirrored", mirrored_at[DATE])]
 
     @property
     def live(self) -> LiveArticles:
@@ -63,11 +85,37 @@ class ArticleService:
         """Bring the mirror up to date, as long as the operator's calls last."""
         return await self.mirror.sync(self.live, tell, self._check_left)
 
-    async def search(self, wanted: Wanted) -> Found:
+    async def _sync_and_report(self) -> str:
+        report = await self.sync()
+        return f"Articles mirrored: {report.changed} changed, {report.removed} removed, {report.total} in total"
+
+    async def search(self, wanted: ArticleQuery) -> ArticlePage:
         """The best articles."""
         checked_term(wanted)
         found, _, warnings = await self._ask(lambda live: live.search(wanted), lambda: self.mirror.search(wanted))
         return replace(found, warnings=warnings)
+
+    async def find(self, request: FindRequest) -> Found:
+        """Return the best articles as agents get them; by one signal alone from the mirror, which has both."""
+        wanted = ArticleQuery(request.query, limit=request.limit)
+        if request.mode == "hybrid":
+            found = await self.search(wanted)
+        else:
+            found = await to_thread.run_sync(self.mirror.search, wanted, request.mode)
+        matcher = Matcher(request.query)
+        return Found(
+            [
+                FoundItem(
+                    id=article.id,
+                    title=article.title,
+                    location=" · ".join(part for part in (article.article_type, article.article_number) if part),
+                    address=f"/salesforce/articles/{article.id}",
+                    snippet=snippet(article.snippet or article.summary or "", matcher),
+                    matched_by=article.why or "",
+                )
+                for article in found.articles
+            ]
+        )
 
     async def get(self, article_id: str) -> tuple[Article, str | None, Warnings]:
         """An article by its id; when it was mirrored, if it comes from there; warnings."""
@@ -136,3 +184,18 @@ class ArticleService:
                 "details": {"used": usage.used, "limit": usage.limit},
             },
         )
+
+
+def open_articles(context: ServiceContext) -> ArticleService:
+    """Return the service over the articles of the configured org."""
+    settings, options = context.settings, context.settings.salesforce
+    orgs = open_orgs(settings)
+    org = orgs.get(default_org(settings))
+    return ArticleService(
+        lambda: LiveArticles(open_client(orgs, org), options.article_body_fields),
+        ArticleMirror(layout.salesforce(settings) / "articles" / orgs.folder_name(org), context.embedders.get),
+        source=options.article_source,
+        warn_share=options.warn_share,
+        call_floor=options.call_floor,
+        sync_minutes=0 if settings.read_only else options.sync_minutes,
+    )

@@ -41,7 +41,7 @@ MOST_LISTED = 50  # ids of one file
 NEAREST = 5  # ids to offer when one is unknown
 MOST_COMPARED = 5_000  # names to compare a misspelt one with
 HINT_DEPTH = 50
-MOST_QUICK = 30_000  # chunks
+MAX_FAST_CHUNKS = 30_000  # chunks
 WINDOWS = (40, *DEPTHS)  # hits to look at for a page: the first one is enough for most
 MOST_KEPT = 4_000  # heads of chunks, half a kilobyte each
 
@@ -114,9 +114,9 @@ class DocsCorpus:
         return str(self.metadata["state"])
 
     @property
-    def is_quick(self) -> bool:
+    def is_fast(self) -> bool:
         """Whether searches take a millisecond or two: no model, and not too many chunks."""
-        return self._embedder is None and int(self.metadata["stats"]["total_chunks"]) < MOST_QUICK
+        return self._embedder is None and int(self.metadata["stats"]["total_chunks"]) < MAX_FAST_CHUNKS
 
     @property
     def taxonomy(self) -> Mapping[str, Mapping[str, Any]]:

@@ -41,9 +41,9 @@ class DocsLibrary:
         return {name: corpus.metadata for name, corpus in self._corpora.items()}
 
     @property
-    def is_quick(self) -> bool:
+    def is_fast(self) -> bool:
         """Whether a search takes less time than handing it to a thread and back is worth: words, and not too many."""
-        return all(corpus.is_quick for corpus in self._corpora.values())
+        return all(corpus.is_fast for corpus in self._corpora.values())
 
     def compare(self, query: str, filters: Mapping[str, str], limit: int, mode: Mode) -> list[DocHit]:
         """The best chunks by words alone, by meaning alone, or by both."""

@@ -8,8 +8,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
 
 from bedstone.errors import InvalidInput
 from bedstone.ingest.extraction import Page
@@ -19,17 +22,21 @@ from bedstone.search.hits import Is, Mode
 from bedstone.search.live_index import LiveIndex
 from bedstone.search.matching import Matcher
 from bedstone.search.relevance import coverage, falling, relevance, term_weights
+from bedstone.search.snippets import snippet
+from bedstone.services.catalog import FindRequest, Found, FoundItem
 from bedstone.services.knowledge.add_file import Processing, ReadingOptions
 from bedstone.services.knowledge.collections import Contexts, contexts_of
 from bedstone.services.knowledge.errors import DocumentNotFound, EmptyKnowledgeBase
 from bedstone.services.knowledge.file_storage import MEGABYTE, Shelf
 from bedstone.services.knowledge.listing import passes
+from bedstone.services.service import Service
 from bedstone.store.engine import TaskRecord
 from bedstone.store.engines.sqlite import SqliteStore
 from bedstone.tasks import Duties, Ownership, TaskRunner
 
 if TYPE_CHECKING:
     from bedstone.search.embedder import Embedder
+    from bedstone.services.knowledge.folder_sync import FolderKeepers
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +53,7 @@ class KnowledgeOptions:
     allowed_roots: Sequence[Path] = ()
     max_file_size_mb: int = 100
     max_concurrent_tasks: int = 3
+    watched_folders: Sequence[Path] = ()
     read_only: bool = False
     reading: ReadingOptions = field(default_factory=ReadingOptions)
 
@@ -68,7 +76,7 @@ class Admitted:
     duplicate: Document | None = None
 
 
-class KnowledgeBase:
+class KnowledgeBase(Service):
     """Documents, searched by words as soon as they are cut and by meaning when their vectors are there.
 
     Several processes may open the same folders: one of them reads files and writes indexes, the others ask it to by
@@ -79,6 +87,7 @@ class KnowledgeBase:
         self.options = options
         self._closing = threading.Event()
         self._vectors: threading.Thread | None = None
+        self._folders: FolderKeepers | None = None
         self._listed: tuple[tuple[int, int], list[Document]] | None = None
         options.index_path.mkdir(parents=True, exist_ok=True)
         file = options.index_path / "knowledge.sqlite"
@@ -103,9 +112,37 @@ class KnowledgeBase:
             self.shelf.sweep(self._known_folders)
             sweep_scratch()
 
+    async def start(self) -> None:
+        """Keep the watched folders in sync."""
+        if self.options.watched_folders and not self.options.read_only:
+            from bedstone.services.knowledge.folder_sync import FolderKeepers  # noqa: PLC0415 - only watching needs it
+
+            self._folders = FolderKeepers(self, self.options.watched_folders)
+            await to_thread.run_sync(self._folders.start)
+
+    async def aclose(self) -> None:
+        """Stop background work and close the store."""
+        await to_thread.run_sync(self.close)
+
+    async def figures(self) -> Sequence[tuple[str, str]]:
+        """Return how much there is, the state of the base, and when it last changed."""
+        return await to_thread.run_sync(self._figures)
+
+    def _figures(self) -> list[tuple[str, str]]:
+        counts, changed = self.store.counts(), self.last_updated()
+        when = [("changed", datetime.fromtimestamp(changed, UTC).date().isoformat())] if changed else []
+        return [
+            ("documents", f"{counts.documents:,}"),
+            ("chunks", f"{counts.chunks:,}"),
+            ("health", "degraded" if self.issues() else "healthy"),
+            *when,
+        ]
+
     def close(self) -> None:
-        """End in good order."""
+        """Stop background work and close the store; blocks."""
         self._closing.set()
+        if self._folders is not None:
+            self._folders.stop()
         self.tasks.stop()
         if self._vectors is not None:
             self._vectors.join(10)
@@ -206,6 +243,28 @@ class KnowledgeBase:
             for (document, stored, why), score in shown
             if score >= min_relevance
         ]
+
+    async def find(self, request: FindRequest) -> Found:
+        """Return the best chunks for the search over everything."""
+        return await to_thread.run_sync(self._find, request)
+
+    def _find(self, request: FindRequest) -> Found:
+        filters = {"format": request.filters["format"]} if "format" in request.filters else {}
+        facets = {"format": self.format_counts(request.query)} if request.with_facets else {}
+        matcher = Matcher(request.query)
+        items = [
+            FoundItem(
+                id=hit.stored.chunk.id,
+                title=hit.document.metadata["filename"],
+                location=f"page {hit.stored.chunk.page}" if hit.stored.chunk.page else "",
+                address=f"/documents/{hit.document.id}?chunk={hit.stored.chunk.id}#chunk-{hit.stored.chunk.id}",
+                snippet=snippet(hit.stored.chunk.text, matcher),
+                matched_by=hit.why,
+                score=hit.score,
+            )
+            for hit in self.search(request.query, top_k=request.limit, filters=filters, mode=request.mode)
+        ]
+        return Found(items, facets)
 
     def format_counts(self, query: str) -> Mapping[str, int]:
         """How many passages with a word of a query are of each format."""

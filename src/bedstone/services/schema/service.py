@@ -1,47 +1,73 @@
-"""The schemas a server has, each with what is derived from it; loaded when first asked, again when synced anew."""
+"""The schemas of orgs, each with what is derived from it: loaded on first use, again after a sync."""
 
 import json
+import re
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
-from bedstone.errors import InvalidInput, NotFound, Unavailable
-from bedstone.library.schema.grounding import Grounder
+from bedstone.errors import BedstoneError, InvalidInput, NotFound, Unavailable
+from bedstone.library.schema.grounding import Grounder, hallucination
 from bedstone.library.schema.intent import Interpreter
-from bedstone.salesforce.client import SalesforceClient
+from bedstone.salesforce.client import SalesforceClient, SalesforceError
 from bedstone.salesforce.client.orgs import Org, Orgs
 from bedstone.salesforce.graph.model import SchemaGraph
 from bedstone.salesforce.graph.paths import PathFinder
+from bedstone.salesforce.soql.quoting import search_term
+from bedstone.salesforce.validation import Report, validate
+from bedstone.services.orgs import default_org, open_client, open_orgs
+from bedstone.services.schedule import PeriodicTask
 from bedstone.services.schema.search import SchemaSearch
 from bedstone.services.schema.store import SchemaStore
 from bedstone.services.schema.sync import NAMES, ORG_ID, SYNCED_AT, WANTED, SchemaSync, SyncReport, Tell
+from bedstone.services.service import Service, ServiceContext
+from bedstone.settings import layout
 
 if TYPE_CHECKING:
     from bedstone.search.embedder import Embedder
 
 IMPORTED = "import-"
+NAMED_OBJECTS = ("Account", "Contact", "Lead", "Opportunity", "User", "Campaign", "Product2")
+MAX_RECORDS = 5  # per object, of a search by name
+MAX_NAME_CHARACTERS = 200
+WORD = re.compile(r"[^\W_]{2,}")
+INLINE_CHARACTERS = 4_000  # validating a query up to this length takes less time than handing it to a thread
+DATE = slice(0, len("2026-01-01"))
 
 
-class UnknownGraphOrg(NotFound):
+class OrgNotFound(NotFound):
     """No org has that id or name."""
 
     code = "NOT_FOUND"
 
 
 class NotSynced(Unavailable):
-    """The org's schema is not here yet."""
+    """The schema of the org has not been synced yet."""
 
     code = "NOT_SYNCED"
 
 
+class InvalidQuery(InvalidInput):
+    """A query does not validate; the details hold every finding and the corrected query."""
+
+    @classmethod
+    def of(cls, report: Report, parameter: str) -> "InvalidQuery":
+        """Return the error for a report: the first finding is its message."""
+        wrong = [item for item in report.messages if item.type == "error"]
+        messages = [
+            {"code": item.code, "message": item.message, "line": item.line, "column": item.column} for item in wrong
+        ]
+        return cls(wrong[0].message, parameter=parameter, messages=messages, correctedQuery=report.corrected)
+
+
 @dataclass(frozen=True)
-class OrgGraph:
+class OrgSchema:
     """One org's schema, and what answers questions about it."""
 
     name: str
@@ -61,31 +87,42 @@ class OrgGraph:
     def paths(self) -> PathFinder:
         return PathFinder(self.graph)
 
+    @cached_property
+    def _explain_unknown(self) -> Any:
+        return hallucination(self.grounder)
+
+    def validate(self, soql: str) -> Report:
+        """Check a query against the schema."""
+        return validate(soql, self.graph, ground=self._explain_unknown)
+
+    def require_valid(self, soql: str, parameter: str = "query") -> Report:
+        """Check a query, and raise an error about the argument it came from unless it is valid."""
+        report = self.validate(soql)
+        if not report.valid:
+            raise InvalidQuery.of(report, parameter)
+        return report
+
 
 @dataclass(frozen=True)
 class KnownOrg:
-    """An org that was logged into, or a schema that was imported."""
+    """An org that a user logged into, or a schema that was imported from files."""
 
     name: str
-    folder: Path
+    store: SchemaStore
     org: Org | None = None
 
-    @property
-    def store(self) -> SchemaStore:
-        return SchemaStore(self.folder)
-
-    def spellings(self) -> set[str]:
-        """What it is called: its name, and Salesforce's id in both lengths."""
+    def aliases(self) -> set[str]:
+        """Return what callers may call it: its name, and Salesforce's id in both lengths."""
         try:
             org_id = self.store.facts().get(ORG_ID, "")
-        except sqlite3.Error:  # damaged: its name does
+        except sqlite3.Error:  # damaged: the name still works
             org_id = ""
         return {self.name, org_id, org_id[:15]} - {""}
 
 
 @dataclass
-class GraphService:
-    """Every org's graph. `default` is asked where nobody names one; None means the only one there is."""
+class SchemaService(Service):
+    """Every org's schema. `default` is used where the caller names no org; None means the only one there is."""
 
     folder: Path
     orgs: Orgs
@@ -93,77 +130,163 @@ class GraphService:
     embedder: "Callable[[], Embedder | None]"
     default: str | None = None
     record_names: bool = True
-    _loaded: dict[str, OrgGraph] = field(default_factory=dict, init=False)
+    sync_minutes: int = 0
+    _known: tuple[Any, list[KnownOrg]] | None = field(default=None, init=False)
+    _stores: dict[Path, SchemaStore] = field(default_factory=dict, init=False)
+    _loaded: dict[str, tuple[Any, OrgSchema]] = field(default_factory=dict, init=False)
     _clients: dict[str, SalesforceClient] = field(default_factory=dict, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
+    def __post_init__(self) -> None:
+        self._periodic_sync = PeriodicTask(self._sync_and_report, self.sync_minutes, "Syncing the schema")
+
+    async def start(self) -> None:
+        """Begin periodic syncs, if they are configured."""
+        self._periodic_sync.start()
+
+    async def aclose(self) -> None:
+        """Stop syncing; close connections and files."""
+        await self._periodic_sync.stop()
+        for client in self._clients.values():
+            await client.close()
+        self._clients.clear()
+        for store in self._stores.values():
+            store.close()
+        self._stores.clear()
+
+    async def figures(self) -> Sequence[tuple[str, str]]:
+        """Return the size and age of the default org's schema, or the names of all orgs."""
+        try:
+            org = await self.org()
+        except NotFound:
+            names = [org.name for org in await to_thread.run_sync(self.known)]
+            if len(names) > 1:
+                return [("orgs", ", ".join(names))]
+            raise
+        sizes = [("objects", f"{len(org.graph.objects):,}"), ("fields", f"{org.graph.field_count:,}")]
+        return [("org", org.name), *sizes, ("synced", org.facts.get(SYNCED_AT, "")[DATE])]
+
     def known(self) -> list[KnownOrg]:
-        """Every org."""
-        orgs = [KnownOrg(org.name, self.folder / self.orgs.folder_name(org), org) for org in self.orgs.all()]
-        imported = [
-            KnownOrg(path.name.removeprefix(IMPORTED), path) for path in sorted(self.folder.glob(f"{IMPORTED}*"))
-        ]
-        return [*orgs, *imported]
+        """Return every org; the list is read again when a login or an import changes it."""
+        state = (self.orgs.version(), self._folder_version())
+        if self._known is None or self._known[0] != state:
+            orgs = [
+                KnownOrg(org.name, self._store(self.folder / self.orgs.folder_name(org)), org)
+                for org in self.orgs.all()
+            ]
+            imported = [
+                KnownOrg(path.name.removeprefix(IMPORTED), self._store(path))
+                for path in sorted(self.folder.glob(f"{IMPORTED}*"))
+            ]
+            self._known = (state, [*orgs, *imported])
+        return self._known[1]
 
     def find(self, org_id: str | None) -> KnownOrg:
-        """An org by its name or Salesforce's id."""
+        """Return an org by its name or by Salesforce's id."""
         known = self.known()
         wanted = org_id or self.default
         logged_in = [org for org in known if org.org is not None]
-        if wanted is None and len(logged_in or known) == 1:  # a schema that was imported besides is asked by its name
+        if wanted is None and len(logged_in or known) == 1:  # an imported schema beside an org is asked for by name
             return (logged_in or known)[0]
         for org in known:
-            if wanted is not None and wanted in org.spellings():
+            if wanted is not None and (wanted == org.name or wanted in org.aliases()):
                 return org
         names = [org.name for org in known]
-        listed = ", ".join(names) or "none; `bedstone salesforce login` makes one known"
-        asked = f"Unknown org {wanted!r}." if wanted is not None else "Say which org with orgId."
-        raise UnknownGraphOrg(f"{asked} Known: {listed}.", details={"known": names})
+        listed = ", ".join(names) or "none; add one with `bedstone salesforce login`"
+        problem = f"Unknown org {wanted!r}." if wanted is not None else "Name an org with orgId."
+        raise OrgNotFound(f"{problem} Known: {listed}.", details={"known": names})
 
-    async def graph(self, org_id: str | None = None) -> OrgGraph:
-        """An org's graph; the last complete one while another is synced."""
-        return await to_thread.run_sync(self._graph, org_id)
+    async def org(self, org_id: str | None = None) -> OrgSchema:
+        """Return an org's schema; the last complete one while a sync is running."""
+        fresh = self._fresh(org_id)
+        return fresh if fresh is not None else await to_thread.run_sync(self.load, org_id)
 
-    def _graph(self, org_id: str | None) -> OrgGraph:
+    def load(self, org_id: str | None = None) -> OrgSchema:
+        """Return an org's schema, reading it first if it changed; blocks."""
         org = self.find(org_id)
+        version = None
         try:
+            version = org.store.version()
             facts = org.store.facts()
         except sqlite3.Error as error:
-            if org.name in self._loaded:  # what was read before still holds
-                return self._loaded[org.name]
-            message = f"The schema of {org.name} cannot be read ({error}); remove {org.folder} and sync again."
+            if org.name in self._loaded:  # what was read before is still valid
+                return self._loaded[org.name][1]
+            message = f"Cannot read the schema of {org.name} ({error}); remove {org.store.folder} and sync again."
             raise Unavailable(message) from None
         if not facts.get(SYNCED_AT):
             done = f" (a sync has {len(org.store.staged())} of {facts[WANTED]} objects)" if facts.get(WANTED) else ""
             raise NotSynced(
-                f"The schema of {org.name} is not synced yet{done}; `bedstone salesforce sync-schema` does it.",
+                f"The schema of {org.name} is not synced yet{done}; run `bedstone salesforce sync-schema`.",
                 details={"org": org.name},
             )
         with self._lock:
             loaded = self._loaded.get(org.name)
-            if loaded is None or loaded.facts.get(SYNCED_AT) != facts[SYNCED_AT]:
+            if loaded is None or loaded[1].facts.get(SYNCED_AT) != facts[SYNCED_AT]:
                 graph = org.store.load()
-                loaded = OrgGraph(org.name, facts, graph, SchemaSearch(graph, org.folder, self.embedder))
-                self._loaded[org.name] = loaded
-            return loaded
+                schema = OrgSchema(org.name, facts, graph, SchemaSearch(graph, org.store.folder, self.embedder))
+            else:
+                schema = loaded[1]
+            self._loaded[org.name] = (version, schema)
+            return schema
 
-    def graph_now(self) -> OrgGraph:
-        """The same, blocking: for lists that must not wait for a thread."""
-        return self._graph(None)
+    async def validate(self, soql: str, org_id: str | None = None) -> Report:
+        """Check a query against an org's schema."""
+        org = await self.org(org_id)
+        return org.validate(soql) if len(soql) <= INLINE_CHARACTERS else await to_thread.run_sync(org.validate, soql)
 
-    def make_vectors(self, org_id: str | None = None, tell: Tell = lambda done, total: None) -> int:
-        """Let the names of a schema be found by meaning; what has vectors already is left as it is."""
-        loaded = self._graph(org_id)
-        return loaded.search.make_vectors(tell)
+    def embed_names(self, org_id: str | None = None, tell: Tell = lambda done, total: None) -> int:
+        """Embed the names of a schema for semantic search; names that have vectors keep them."""
+        return self.load(org_id).search.make_vectors(tell)
 
     def client(self, org_id: str | None) -> SalesforceClient:
-        """A client of an org; an imported schema has none."""
+        """Return a client of an org; an imported schema has none."""
         org = self.find(org_id)
         if org.org is None:
-            raise Unavailable(f"{org.name} was imported from files: there is no org to ask.")
+            raise Unavailable(f"The schema {org.name} was imported from files, so there is no org to query.")
         if org.name not in self._clients:
             self._clients[org.name] = self.open_client(org.org)
         return self._clients[org.name]
+
+    async def query(self, soql: str, org: OrgSchema, batch: int | None = None) -> dict[str, Any]:
+        """Run a query that validates, and return its first page."""
+        await to_thread.run_sync(org.require_valid, soql)
+        try:
+            return await self.client(org.name).query(soql, batch=batch)
+        except SalesforceError as error:
+            if error.code != "SF_API_ERROR" or "details" not in error.details:
+                raise
+            hint = "The schema may have changed since it was synced: run `bedstone salesforce sync-schema`."
+            raise type(error)(error.message, details={**error.details["details"], "hint": hint}) from None
+
+    async def query_all(self, soql: str, limit: int, org_id: str | None = None) -> tuple[list[dict[str, Any]], int]:
+        """Return the records of a query, up to a limit, and how many there are."""
+        org = await self.org(org_id)
+        page = await self.query(soql, org)
+        rows = list(page["records"])
+        while page.get("nextRecordsUrl") and len(rows) < limit:
+            page = await self.client(org.name).more(page["nextRecordsUrl"])
+            rows += page["records"]
+        return rows[:limit], page["totalSize"]
+
+    async def find_records(self, org: OrgSchema, name: str) -> list[tuple[str, str, str]]:
+        """Return object, name and id of records with this name, by one search; nothing without an org to query."""
+        if len(name) > MAX_NAME_CHARACTERS or not WORD.search(name):
+            return []
+        objects = [item for label in NAMED_OBJECTS if (item := org.graph.get(label)) is not None and item.searchable]
+        fields = {item.name: item.name_field.name for item in objects if item.name_field is not None}
+        returning = ", ".join(f"{label}(Id, {field} LIMIT {MAX_RECORDS})" for label, field in fields.items())
+        if not fields or self.find(org.name).org is None:
+            return []
+        try:
+            rows = await self.client(org.name).search(
+                f"FIND {{{search_term(name)}}} IN NAME FIELDS RETURNING {returning}"
+            )
+        except BedstoneError:  # callers go on without records
+            return []
+        return [
+            (row["attributes"]["type"], str(row.get(fields[row["attributes"]["type"]]) or ""), row["Id"])
+            for row in rows
+        ]
 
     async def sync(
         self, org_id: str | None = None, tell: Tell = lambda done, total: None, *, derived: bool = False
@@ -175,13 +298,54 @@ class GraphService:
         )
 
     def import_folder(self, name: str, source: Path, tell: Tell = lambda done, total: None) -> SyncReport:
-        """A schema from describes that somebody saved."""
+        """Import a schema from saved describe results."""
         if any(org.name == name for org in self.orgs.all()):
-            raise InvalidInput(f"An org is called {name} already; give the schema another name.", parameter="name")
-        return SchemaSync(SchemaStore(self.folder / f"{IMPORTED}{name}")).from_folder(source, tell)
+            raise InvalidInput(
+                f"An org is already called {name}; choose another name for the schema.", parameter="name"
+            )
+        return SchemaSync(self._store(self.folder / f"{IMPORTED}{name}")).from_folder(source, tell)
 
-    async def close(self) -> None:
-        """Let go of connections."""
-        for client in self._clients.values():
-            await client.close()
-        self._clients.clear()
+    async def _sync_and_report(self) -> str:
+        report = await self.sync()
+        await to_thread.run_sync(self.embed_names)
+        return (
+            f"Schema synced: {report.objects} objects, {report.changed} changed, {report.removed} removed, "
+            f"{report.failed} failed"
+        )
+
+    def _fresh(self, org_id: str | None) -> OrgSchema | None:
+        """Return an org's loaded schema if it is still the stored one, which a few system calls tell."""
+        if self._known is None or self._known[0] != (self.orgs.version(), self._folder_version()):
+            return None
+        org = self.find(org_id)
+        loaded = self._loaded.get(org.name)
+        try:
+            return loaded[1] if loaded is not None and loaded[0] == org.store.version() else None
+        except sqlite3.Error:
+            return None
+
+    def _store(self, folder: Path) -> SchemaStore:
+        if folder not in self._stores:
+            self._stores[folder] = SchemaStore(folder)
+        return self._stores[folder]
+
+    def _folder_version(self) -> int | None:
+        try:
+            return self.folder.stat().st_mtime_ns
+        except OSError:
+            return None
+
+
+def open_schemas(context: ServiceContext) -> SchemaService:
+    """Return the service over the schemas of every org."""
+    settings = context.settings
+    orgs = open_orgs(settings)
+    return SchemaService(
+        layout.salesforce(settings) / "schemas",
+        orgs,
+        lambda org: open_client(orgs, org),
+        context.embedders.get,
+        default_org(settings),
+        settings.salesforce.sync_names,
+        0 if settings.read_only else settings.salesforce.sync_minutes,
+    )

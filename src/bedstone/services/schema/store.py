@@ -35,18 +35,34 @@ class SchemaStore:
         self._folder = folder
         self._file = folder / FILE
         self._lock = threading.Lock()
+        self._reader: tuple[int, sqlite3.Connection] | None = None  # with the inode of the file it reads
 
     @property
     def folder(self) -> Path:
-        """Where it lies, with whatever is derived from it."""
+        """Return the folder of the schema and of what is derived from it."""
         return self._folder
 
+    def version(self) -> tuple[int, int] | None:
+        """Return another value whenever another connection may have written; None without a file."""
+        with self._lock:
+            reader = self._open_reader()
+            if reader is None:
+                return None
+            (version,) = reader[1].execute("PRAGMA data_version").fetchone()
+            return reader[0], version
+
     def facts(self) -> dict[str, str]:
-        """What is known of the whole: when it was synced, from where, how far a sync has come."""
-        if not self._file.exists():
-            return {}
-        with closing(self._connected()) as database:
-            return dict(database.execute("SELECT name, value FROM facts"))
+        """Return facts about the whole schema: when it was synced, from where, how far a sync has come."""
+        with self._lock:
+            reader = self._open_reader()
+            return dict(reader[1].execute("SELECT name, value FROM facts")) if reader is not None else {}
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if self._reader is not None:
+                self._reader[1].close()
+                self._reader = None
 
     def load(self) -> SchemaGraph:
         """The last complete schema; an empty one if there is none."""
@@ -103,9 +119,22 @@ class SchemaStore:
             database.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts.items())
         return changed, len(gone)
 
+    def _open_reader(self) -> tuple[int, sqlite3.Connection] | None:
+        """Return the connection that stays open for reading, and a new one after the file was replaced."""
+        try:
+            inode = self._file.stat().st_ino
+        except OSError:
+            inode = None
+        if self._reader is not None and self._reader[0] != inode:
+            self._reader[1].close()
+            self._reader = None
+        if self._reader is None and inode is not None:
+            self._reader = (inode, self._connected())
+        return self._reader
+
     def _connected(self) -> sqlite3.Connection:
         self._folder.mkdir(parents=True, exist_ok=True)
-        database = sqlite3.connect(self._file, timeout=10)
+        database = sqlite3.connect(self._file, timeout=10, check_same_thread=False)
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = FULL")
         database.executescript(TABLES)

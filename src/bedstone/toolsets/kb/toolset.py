@@ -1,12 +1,9 @@
 """The kb toolset: metadata first, the whole text on demand."""
 
-from pathlib import Path
-
-from anyio import to_thread
-
 from bedstone.errors import BedstoneError
-from bedstone.services.text_file import KbUnreadable, Reload, Snapshot, TextFile
-from bedstone.toolkit import NoArguments, Reply, Toolset, tool
+from bedstone.services.service import Handle
+from bedstone.services.text_file import KbUnreadable, TextFile
+from bedstone.toolkit import NoArguments, Reply, Toolset, ToolsetContext, tool
 from bedstone.toolsets.kb.contract import KbContent, KbFacts, KbInfo
 
 
@@ -21,13 +18,17 @@ class KbToolset(Toolset):
         "get_kb_content gives all of it."
     )
 
-    def __init__(
-        self, file_path: Path | None, *, description: str, reload: Reload = "on-change", read_only: bool = False
-    ) -> None:
-        super().__init__(read_only=read_only)
+    def __init__(self, file: Handle[TextFile], *, description: str, read_only: bool = False) -> None:
+        super().__init__(file, read_only=read_only)
+        self._file = file
         self._description = description
-        self._file = TextFile(file_path, reload=reload)
-        self._file.load()
+
+    @classmethod
+    def build(cls, context: ToolsetContext) -> "KbToolset":
+        """Serve the configured file."""
+        assert context.service is not None
+        context.service.get()  # a file that cannot be read is reported at the start
+        return cls(context.service, description=context.settings.kb.description, read_only=context.read_only)
 
     @tool(
         "get_kb_info",
@@ -36,7 +37,7 @@ class KbToolset(Toolset):
     )
     async def info(self, _: NoArguments) -> KbInfo:
         """Facts about the file; an unreadable one is an answer, not a failure."""
-        file = await self._load()
+        file = await self._file.get().read()
         readable = file.problem is None
         facts = KbFacts(
             file_size_bytes=file.size_bytes,
@@ -55,7 +56,7 @@ class KbToolset(Toolset):
     )
     async def content(self, _: NoArguments) -> KbContent:
         """The whole text."""
-        file = await self._load()
+        file = await self._file.get().read()
         if file.problem is not None:
             raise KbUnreadable(file.problem)
         return KbContent(status="ok" if file.text else "empty", content_length=len(file.text), content=file.text)
@@ -63,7 +64,3 @@ class KbToolset(Toolset):
     def render_error(self, error: BedstoneError) -> Reply:
         """The contract knows one error shape."""
         return Reply({"status": "error", "error": error.message}, is_error=True)
-
-    async def _load(self) -> Snapshot:
-        current = self._file.current
-        return current if current is not None else await to_thread.run_sync(self._file.load)

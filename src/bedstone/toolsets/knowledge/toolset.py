@@ -2,14 +2,13 @@
 
 import asyncio
 import logging
-import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
@@ -17,7 +16,8 @@ from pydantic import Field, create_model
 
 from bedstone.errors import BedstoneError, InvalidInput, MissingArgument, ReadOnly, UnknownTask
 from bedstone.services.knowledge.collections import DEFAULT, contexts_of
-from bedstone.toolkit import Arguments, NoArguments, Progress, Reply, TaskView, Tool, Toolset, tool
+from bedstone.services.knowledge.opening import watched_folders
+from bedstone.toolkit import Arguments, NoArguments, Progress, Reply, TaskView, Tool, Toolset, ToolsetContext, tool
 from bedstone.toolsets.knowledge import views
 from bedstone.toolsets.knowledge.contract import (
     Add,
@@ -51,13 +51,11 @@ from bedstone.toolsets.knowledge.contract import (
 )
 
 if TYPE_CHECKING:  # the engine is imported when it is first asked, not when the server starts
-    from bedstone.services.knowledge.folder_sync import FolderKeepers
     from bedstone.services.knowledge.service import KnowledgeBase
+    from bedstone.services.service import Handle
     from bedstone.store.engine import TaskRecord
 
 logger = logging.getLogger(__name__)
-
-Answer = TypeVar("Answer")
 
 PHRASE = "DELETE ALL"
 POLL_SECONDS = 0.1
@@ -80,40 +78,30 @@ class KnowledgeToolset(Toolset):
     )
 
     def __init__(
-        self,
-        open_base: "Callable[[], KnowledgeBase]",
-        *,
-        resume: Path,
-        read_only: bool = False,
-        top_k: tuple[int, int] = (10, 50),
-        folders: Sequence[Path] = (),
+        self, base: "Handle[KnowledgeBase]", *, top_k: tuple[int, int] = (10, 50), read_only: bool = False
     ) -> None:
-        super().__init__(read_only=read_only)
-        self._open_base = open_base
-        self._resume = resume
+        super().__init__(base, read_only=read_only)
+        self._base = base
         self._top_k = top_k
-        self._folders = folders
-        self._lock = threading.Lock()
-        self._opened: KnowledgeBase | None = None
-        self._keepers: FolderKeepers | None = None
-        self._reports: set[asyncio.Task[None]] = set()  # tasks of the loop are forgotten unless somebody holds them
+        self._reports: set[asyncio.Task[None]] = set()  # the event loop keeps no reference of its own
+
+    @classmethod
+    def build(cls, context: ToolsetContext) -> "KnowledgeToolset":
+        """Serve the knowledge base of the data folder."""
+        assert context.service is not None
+        watched_folders(context.settings)  # a folder that cannot be watched stops the start
+        search = context.settings.search
+        return cls(context.service, top_k=(search.default_top_k, search.max_top_k), read_only=context.read_only)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[object]:
-        """Go on with interrupted work, without keeping the start waiting; let go of everything at the end."""
-        if self._resume.exists() or self._folders:
-            threading.Thread(target=self._base, name="knowledge-open", daemon=True).start()
-        try:
-            yield self
-        finally:
-            for report in self._reports:
-                report.cancel()
-            with self._lock:
-                if self._keepers is not None:
-                    self._keepers.stop()
-                if self._opened is not None:
-                    self._opened.close()
-                    self._opened = None
+        """Stop reporting progress when the product closes."""
+        async with super().opened():
+            try:
+                yield self
+            finally:
+                for report in self._reports:
+                    report.cancel()
 
     @cached_property
     def tools(self) -> Mapping[str, Tool]:
@@ -142,14 +130,14 @@ class KnowledgeToolset(Toolset):
                 report = asyncio.create_task(self._report(task.id, later))
                 self._reports.add(report)
                 report.add_done_callback(self._reports.discard)
-            seconds = await self.ask(lambda base: base.estimate(int(task.details["size"])))
+            seconds = await self._base.run(lambda base: base.estimate(int(task.details["size"])))
             return Queued(task_id=task.id, message="Document queued for processing", estimated_time_seconds=seconds)
         task = await self._added(arguments)
         try:
             ended = await self._wait(task.id, progress)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
-                await self.ask(lambda base: base.tasks.cancel(task.id))
+                await self._base.run(lambda base: base.tasks.cancel(task.id))
             raise
         if ended.status != "completed":
             raise views.failure(ended)
@@ -160,7 +148,7 @@ class KnowledgeToolset(Toolset):
     async def search(self, arguments: Search) -> FoundPassages:
         """Passages with their file and page, the best first."""
         started = time.perf_counter()
-        hits = await self.ask(
+        hits = await self._base.run(
             lambda base: base.search(
                 arguments.query,
                 top_k=arguments.top_k,
@@ -187,14 +175,14 @@ class KnowledgeToolset(Toolset):
     async def remove(self, arguments: Remove) -> Removed | ConfirmRemoval:
         """Ask first."""
         document_id = arguments.document_id
-        filename = await self.ask(lambda base: base.removable(document_id))
+        filename = await self._base.run(lambda base: base.removable(document_id))
         if not arguments.confirm:
-            count = await self.ask(lambda base: base.chunk_count(document_id))
+            count = await self._base.run(lambda base: base.chunk_count(document_id))
             return ConfirmRemoval(
                 message="Set confirm=true to remove this document",
                 document=DocumentToRemove(id=document_id, filename=filename, chunks=count),
             )
-        count = await self.ask(lambda base: base.remove(document_id))
+        count = await self._base.run(lambda base: base.remove(document_id))
         return Removed(
             document_id=document_id, filename=filename, chunks_removed=count, message="Document removed successfully"
         )
@@ -202,7 +190,7 @@ class KnowledgeToolset(Toolset):
     @tool("knowledge-show", "List all documents in the knowledge base with metadata", title="List documents")
     async def show(self, arguments: Show) -> Documents:
         """What is there and what is on its way, a page at a time."""
-        page, total = await self.ask(lambda base: views.listed(base, arguments))
+        page, total = await self._base.run(lambda base: views.listed(base, arguments))
         if not total:
             said = f"Context '{arguments.context}' is empty" if arguments.context else "Knowledge base is empty"
             return Documents(documents=[], total_count=0, message=said)
@@ -218,13 +206,13 @@ class KnowledgeToolset(Toolset):
     async def clear(self, arguments: Clear) -> Cleared | ConfirmClearing:
         """Only with the phrase."""
         if arguments.confirm is not True or arguments.confirmation_phrase != PHRASE:
-            count = await self.ask(lambda base: base.store.counts().documents)
+            count = await self._base.run(lambda base: base.store.counts().documents)
             return ConfirmClearing(
                 message="This action will delete ALL documents. "
                 "Set confirm=true and confirmation_phrase='DELETE ALL' to proceed",
                 current_document_count=count,
             )
-        documents, vectors, megabytes = await self.ask(lambda base: base.clear())
+        documents, vectors, megabytes = await self._base.run(lambda base: base.clear())
         return Cleared(
             documents_removed=documents,
             embeddings_removed=vectors,
@@ -235,12 +223,12 @@ class KnowledgeToolset(Toolset):
     @tool("knowledge-status", "Get knowledge base statistics and health status", title="Knowledge base status")
     async def status(self, _: NoArguments) -> Status:
         """Figures, and health as probed just now."""
-        return await self.ask(views.status)
+        return await self._base.run(views.status)
 
     @tool("knowledge-task-status", "Get status of an async processing task", title="Task status")
     async def task_status(self, arguments: TaskStatusArguments) -> TaskState:
         """Where a task is."""
-        return await self.ask(lambda base: views.task_state(base, arguments.task_id))
+        return await self._base.run(lambda base: views.task_state(base, arguments.task_id))
 
     @tool(
         "knowledge-get",
@@ -253,10 +241,10 @@ class KnowledgeToolset(Toolset):
         if chunk_id is not None and document_id is not None:
             raise InvalidInput("Give document_id or chunk_id, not both", parameter="chunk_id")
         if chunk_id is not None:
-            return await self.ask(lambda base: views.passage_text(base, chunk_id, arguments.neighbours))
+            return await self._base.run(lambda base: views.passage_text(base, chunk_id, arguments.neighbours))
         if document_id is None:
             raise MissingArgument("Missing required parameter: document_id", parameter="document_id")
-        return await self.ask(lambda base: views.document_text(base, arguments, document_id))
+        return await self._base.run(lambda base: views.document_text(base, arguments, document_id))
 
     @tool(
         "knowledge-context-create",
@@ -266,21 +254,21 @@ class KnowledgeToolset(Toolset):
     )
     async def context_create(self, arguments: ContextCreate) -> ContextCreated:
         """A collection without documents."""
-        made = await self.ask(lambda base: base.contexts.create(arguments.name, arguments.description))
+        made = await self._base.run(lambda base: base.contexts.create(arguments.name, arguments.description))
         return ContextCreated(context=views.context_facts(made), message=f"Context '{made.name}' created")
 
     @tool("knowledge-context-list", "List the contexts of the knowledge base", title="List contexts")
     async def context_list(self, _: NoArguments) -> ContextList:
         """All of them, `default` first."""
-        found = await self.ask(lambda base: base.contexts.all())
+        found = await self._base.run(lambda base: base.contexts.all())
         return ContextList(contexts=[views.context_facts(item) for item in found], total_count=len(found))
 
     @tool("knowledge-context-show", "Show a context and its documents", title="Show a context")
     async def context_show(self, arguments: ContextShow) -> ContextShown:
         """A context, its documents a page at a time."""
-        context = await self.ask(lambda base: base.contexts.get(arguments.name))
+        context = await self._base.run(lambda base: base.contexts.get(arguments.name))
         asked = Show(limit=arguments.limit, offset=arguments.offset, context=arguments.name)
-        page, total = await self.ask(lambda base: views.listed(base, asked))
+        page, total = await self._base.run(lambda base: views.listed(base, asked))
         return ContextShown(
             context=views.context_facts(context),
             documents=page,
@@ -299,7 +287,7 @@ class KnowledgeToolset(Toolset):
     async def context_delete(self, arguments: ContextDelete) -> ContextDeleted | ConfirmContextDeletion:
         """Ask first where documents would belong nowhere."""
         name = arguments.name
-        held = await self.ask(lambda base: base.contexts.documents(name))
+        held = await self._base.run(lambda base: base.contexts.documents(name))
         alone = sum(contexts_of(document) == (name,) for document in held)
         if alone and not arguments.confirm and name != DEFAULT:
             return ConfirmContextDeletion(
@@ -307,7 +295,7 @@ class KnowledgeToolset(Toolset):
                 name=name,
                 documents_only_here=alone,
             )
-        count = await self.ask(lambda base: base.contexts.delete(name))
+        count = await self._base.run(lambda base: base.contexts.delete(name))
         return ContextDeleted(
             name=name,
             documents_unlinked=count,
@@ -325,22 +313,22 @@ class KnowledgeToolset(Toolset):
         assert name == "knowledge-add"
         assert isinstance(arguments, Add)
         task = await self._added(arguments)
-        return await self.ask(lambda base: views.task_view(base, task))
+        return await self._base.run(lambda base: views.task_view(base, task))
 
     async def task(self, task_id: str) -> TaskView:
         """How far a file's processing has come."""
         task = await self._record(task_id)
-        return await self.ask(lambda base: views.task_view(base, task))
+        return await self._base.run(lambda base: views.task_view(base, task))
 
     async def cancel_task(self, task_id: str) -> bool:
         """Cancel a file's processing."""
         await self._record(task_id)
         if self._read_only:
             raise ReadOnly("This server is read-only; cancelling would change something.")
-        return await self.ask(lambda base: base.tasks.cancel(task_id))
+        return await self._base.run(lambda base: base.tasks.cancel(task_id))
 
     async def _added(self, arguments: Add) -> "TaskRecord":
-        return await self.ask(
+        return await self._base.run(
             lambda base: base.add(
                 Path(arguments.file_path),
                 arguments.metadata or {},
@@ -350,14 +338,14 @@ class KnowledgeToolset(Toolset):
         )
 
     async def _record(self, task_id: str) -> "TaskRecord":
-        task = await self.ask(lambda base: base.store.task(task_id))
+        task = await self._base.run(lambda base: base.store.task(task_id))
         if task is None:
             raise UnknownTask(f"Unknown task: {task_id}", task_id=task_id)
         return task
 
     async def _wait(self, task_id: str, progress: Progress) -> "TaskRecord":
         """Until a task has ended, telling how far it is."""
-        base = self._base()
+        base = await self._base.open()
         said = -1.0
         while (task := await to_thread.run_sync(base.store.task, task_id)) is not None and not task.finished:
             current = base.tasks.progress(task_id)
@@ -375,21 +363,3 @@ class KnowledgeToolset(Toolset):
             await progress(1.0, 1.0, ended.status.capitalize())
         except Exception:
             logger.debug("Nobody hears how far %s is", task_id, exc_info=True, extra={"action": "unheard"})
-
-    async def ask(self, question: "Callable[[KnowledgeBase], Answer]") -> Answer:
-        """Ask the base, in a thread."""
-        return await to_thread.run_sync(lambda: question(self._base()))
-
-    def _base(self) -> "KnowledgeBase":
-        with self._lock:
-            if self._opened is None:
-                self._opened = self._open_base()
-                self._follow_folders(self._opened)
-            return self._opened
-
-    def _follow_folders(self, base: "KnowledgeBase") -> None:
-        if self._folders and not self._read_only:
-            from bedstone.services.knowledge.folder_sync import FolderKeepers  # noqa: PLC0415 - only who watches needs it
-
-            self._keepers = FolderKeepers(base, self._folders)
-            self._keepers.start()

@@ -1,6 +1,6 @@
 """What the groups of tools share: the graph of an org, objects by name, errors in the contract's words."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from bedstone.errors import InvalidInput, NotFound
@@ -8,7 +8,8 @@ from bedstone.toolkit import Toolset
 
 if TYPE_CHECKING:  # the engine is imported when it is first asked, not when the server starts
     from bedstone.salesforce.graph.model import Field, ObjectSchema
-    from bedstone.services.schema.service import GraphService, OrgGraph
+    from bedstone.services.schema.service import OrgSchema, SchemaService
+    from bedstone.services.service import Handle
 
 
 class ObjectNotFound(NotFound):
@@ -18,41 +19,20 @@ class ObjectNotFound(NotFound):
 
 
 class GraphTools(Toolset):
-    """Base of the groups. `categories` are those the operator gave to objects."""
+    """Base of the groups of tools. `categories` are the operator's overrides, by object name."""
 
     def __init__(
-        self, make_service: "Callable[[], GraphService]", categories: Mapping[str, str], *, read_only: bool = False
+        self, schemas: "Handle[SchemaService]", categories: Mapping[str, str], *, read_only: bool = False
     ) -> None:
-        super().__init__(read_only=read_only)
-        self._make_service = make_service
-        self._made: GraphService | None = None
+        super().__init__(schemas, read_only=read_only)
+        self._schemas = schemas
         self._categories = categories
 
-    @property
-    def _service(self) -> "GraphService":
-        """The schemas, opened when they are first asked for."""
-        if self._made is None:
-            self._made = self._make_service()
-        return self._made
-
-    async def _close(self) -> None:
-        if self._made is not None:
-            await self._made.close()
-            self._made = None
-
-    def orgs(self) -> list[str]:
-        """The names of all orgs."""
-        return [org.name for org in self._service.known()]
-
-    async def graph(self, org_id: str | None = None) -> "OrgGraph":
-        """An org's graph, for whoever shows more of it than a tool does."""
-        return await self._service.graph(org_id)
-
-    async def _org(self, org_id: str | None) -> "OrgGraph":
-        return await self.graph(org_id)
+    async def _org(self, org_id: str | None) -> "OrgSchema":
+        return await (await self._schemas.open()).org(org_id)
 
 
-def object_of(org: "OrgGraph", name: str) -> "ObjectSchema":
+def object_of(org: "OrgSchema", name: str) -> "ObjectSchema":
     """An object by its name, whatever the case."""
     found = org.graph.get(name.strip())
     if found is None:
@@ -68,7 +48,7 @@ def object_of(org: "OrgGraph", name: str) -> "ObjectSchema":
     return found
 
 
-def target_of(org: "OrgGraph", name: str | None) -> "ObjectSchema | None":
+def target_of(org: "OrgSchema", name: str | None) -> "ObjectSchema | None":
     """An optional object."""
     return object_of(org, name) if name else None
 

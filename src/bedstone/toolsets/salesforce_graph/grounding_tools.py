@@ -1,8 +1,5 @@
 """Tools that read what people say: entities, values, whole questions."""
 
-import re
-from typing import TYPE_CHECKING
-
 from anyio import to_thread
 
 from bedstone.toolkit import tool
@@ -19,12 +16,7 @@ from bedstone.toolsets.salesforce_graph.contract import (
     ResolveEntity,
 )
 
-if TYPE_CHECKING:
-    from bedstone.services.schema.service import OrgGraph
-
-SEARCHED = ("Account", "Contact", "Lead", "Opportunity", "User", "Campaign", "Product2")
-MOST_RECORDS, LONGEST_NAME, MOST_VALUES = 5, 200, 50
-WORD = re.compile(r"[^\W_]{2,}")
+MAX_VALUES = 50
 
 
 class GroundingTools(GraphTools):
@@ -69,7 +61,7 @@ class GroundingTools(GraphTools):
         target = target_of(org, arguments.target_object)
         records = []
         if arguments.entity_type in ("company", "person", "unknown"):
-            records = await self._records(org, arguments.entity_name)
+            records = await self._schemas.get().find_records(org, arguments.entity_name)
         found = await to_thread.run_sync(
             lambda: org.grounder.ground(
                 arguments.entity_name, target=target, kind=arguments.entity_type, records=records
@@ -97,7 +89,7 @@ class GroundingTools(GraphTools):
 
         org = await self._org(arguments.org_id)
         target = target_of(org, arguments.target_object)
-        records = await self._records(org, arguments.value) if arguments.enable_sosl_fallback else []
+        records = await self._schemas.get().find_records(org, arguments.value) if arguments.enable_sosl_fallback else []
         found = await to_thread.run_sync(lambda: org.grounder.ground(arguments.value, target=target, records=records))
         best = found[0] if found else None
         return GroundedEntity(
@@ -121,30 +113,7 @@ class GroundingTools(GraphTools):
         item = object_of(org, arguments.sobject)
         field = field_of(item, arguments.field)
         shown, is_picklist, confidence = org.grounder.in_field(item, field, arguments.value)
-        values = field.values[:MOST_VALUES] if field.choices and not is_picklist else None
+        values = field.values[:MAX_VALUES] if field.choices and not is_picklist else None
         return RecommendedFilter(
             recommended_filter=shown, is_standard_picklist=is_picklist, confidence=confidence, valid_values=values
         )
-
-    async def _records(self, org: "OrgGraph", value: str) -> list[tuple[str, str, str]]:
-        """Records with this name, from one search of the org; none where there is no org to ask."""
-        from bedstone.errors import BedstoneError  # noqa: PLC0415
-        from bedstone.salesforce.soql.quoting import search_term  # noqa: PLC0415
-
-        if len(value) > LONGEST_NAME or not WORD.search(value):
-            return []
-        objects = [item for name in SEARCHED if (item := org.graph.get(name)) is not None and item.searchable]
-        named = [(item.name, item.name_field.name) for item in objects if item.name_field is not None]
-        returning = ", ".join(f"{name}(Id, {field} LIMIT {MOST_RECORDS})" for name, field in named)
-        if not named or self._service.find(org.name).org is None:
-            return []
-        try:
-            client = self._service.client(org.name)
-            rows = await client.search(f"FIND {{{search_term(value)}}} IN NAME FIELDS RETURNING {returning}")
-        except BedstoneError:  # grounding goes on without records
-            return []
-        fields = dict(named)
-        return [
-            (row["attributes"]["type"], str(row.get(fields[row["attributes"]["type"]]) or ""), row["Id"])
-            for row in rows
-        ]

@@ -200,7 +200,7 @@ class SchemaTools(GraphTools):
         from bedstone.services.schema.sync import ORG_ID, SOURCE, SYNCED_AT  # noqa: PLC0415
 
         org = await self._org(arguments.org_id)
-        known = self._service.find(org.name)
+        known = self._schemas.get().find(org.name)
         synced = org.facts.get(SYNCED_AT)
         age = None
         if synced:
@@ -224,7 +224,7 @@ class SchemaTools(GraphTools):
         from bedstone.services.schema.sync import ORG_ID, SYNCED_AT  # noqa: PLC0415
 
         lines = []
-        for known in await to_thread.run_sync(self._service.known):
+        for known in await self._schemas.run(lambda schemas: schemas.known()):
             facts = known.store.facts()
             lines.append(
                 OrgLine(

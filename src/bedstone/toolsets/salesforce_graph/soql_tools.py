@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
-from bedstone.errors import BedstoneError, InvalidInput
+from bedstone.errors import InvalidInput
 from bedstone.toolkit import tool
 from bedstone.toolsets.salesforce_graph.base import GraphTools, object_of
 from bedstone.toolsets.salesforce_graph.contract import (
@@ -27,7 +27,7 @@ from bedstone.toolsets.salesforce_graph.contract import (
 
 if TYPE_CHECKING:
     from bedstone.salesforce.validation import Report
-    from bedstone.services.schema.service import OrgGraph
+    from bedstone.services.schema.service import OrgSchema
 
 MOST_CHARACTERS, FEW = 100_000, 200
 ADVICE = {
@@ -58,9 +58,7 @@ class SoqlTools(GraphTools):
             if not column.replace(".", "").replace("_", "").isalnum():
                 raise InvalidInput(f"{column!r} is not a field", parameter="fields")
         query = written(columns, item.name, clauses)
-        report = _validated(query, org)
-        if not report.valid:
-            raise _refusal(report, "fields" if arguments.fields else "whereClause")
+        org.require_valid(query, "fields" if arguments.fields else "whereClause")
         return query
 
     @tool(
@@ -70,8 +68,7 @@ class SoqlTools(GraphTools):
     )
     async def validate_soql(self, arguments: ValidateSoql) -> ValidationResult:
         """Every clause against the schema; nothing is run."""
-        org = await self._org(arguments.org_id)
-        return _result(await to_thread.run_sync(_validated, arguments.query, org))
+        return _result(await (await self._schemas.open()).validate(arguments.query, arguments.org_id))
 
     @tool(
         "execute-soql",
@@ -84,35 +81,10 @@ class SoqlTools(GraphTools):
         org = await self._org(arguments.org_id)
         address, skip = _opened_cursor(arguments, org.name)
         if address:
-            page = await self._service.client(org.name).more(address)
+            page = await self._schemas.get().client(org.name).more(address)
         else:
-            page = await self._queried(arguments.query, org, FEW)
+            page = await self._schemas.get().query(arguments.query, org, FEW)
         return _page(page, org.name, address, skip, arguments)
-
-    async def records(self, query: str, most: int, org_id: str | None) -> tuple[list[dict[str, Any]], int]:
-        """The records of a query, as many as are bearable, and how many there are; for whoever keeps them in a file."""
-        org = await self._org(org_id)
-        page = await self._queried(query, org)
-        rows = list(page["records"])
-        while page.get("nextRecordsUrl") and len(rows) < most:
-            page = await self._service.client(org.name).more(page["nextRecordsUrl"])
-            rows += page["records"]
-        return rows[:most], page["totalSize"]
-
-    async def _queried(self, query: str, org: "OrgGraph", batch: int | None = None) -> dict[str, Any]:
-        """The first page of a query that validates."""
-        from bedstone.salesforce.client import SalesforceError  # noqa: PLC0415
-
-        report = await to_thread.run_sync(_validated, query, org)
-        if not report.valid:
-            raise _refusal(report, "query")
-        try:
-            return await self._service.client(org.name).query(query, batch=batch)
-        except SalesforceError as error:
-            if error.code != "SF_API_ERROR" or "details" not in error.details:
-                raise
-            hint = "The schema may have changed since it was synced: run `bedstone salesforce sync-schema`."
-            raise type(error)(error.message, details={**error.details["details"], "hint": hint}) from None
 
     @tool("generate-sample-data", "Generates sample data for a Salesforce object.", title="Generate sample data")
     async def generate_samples(self, arguments: GenerateSamples) -> SampleData:
@@ -142,9 +114,7 @@ class SoqlTools(GraphTools):
             unknown = ", ".join(frame.ungrounded) if frame is not None else "no object was made out"
             raise InvalidInput(f"The question cannot be read with confidence: {unknown}.", parameter="question")
         query = frame.soql()
-        report = _validated(query, org)
-        if not report.valid:
-            raise _refusal(report, "question")
+        org.require_valid(query, "question")
         read = [f"{entry.path} {entry.operator} {entry.value} ({entry.source})" for entry in frame.filters]
         ignored = [f"not understood and left out: {word}" for word in frame.ungrounded]
         return Translated(
@@ -162,9 +132,7 @@ class SoqlTools(GraphTools):
     async def anti_patterns(self, arguments: DetectAntiPatterns) -> AntiPatterns:
         """Warnings of the validator, and some of the query's shape."""
         org = await self._org(arguments.org_id)
-        report = await to_thread.run_sync(_validated, arguments.query, org)
-        if not report.valid:
-            raise _refusal(report, "query")
+        report = await to_thread.run_sync(org.require_valid, arguments.query)
         found = [
             AntiPattern(pattern=item.code.lower(), message=item.message, severity=ADVICE[item.code])
             for item in report.messages
@@ -190,13 +158,6 @@ def _where(clause: str, name: str) -> str:
     return f"WHERE {write(query.where)}"
 
 
-def _validated(query: str, org: "OrgGraph") -> "Report":
-    from bedstone.library.schema.grounding import hallucination  # noqa: PLC0415
-    from bedstone.salesforce.validation import validate  # noqa: PLC0415
-
-    return validate(query, org.graph, ground=hallucination(org.grounder))
-
-
 def _result(report: "Report") -> ValidationResult:
     from bedstone.toolsets.salesforce_graph.views import message  # noqa: PLC0415
 
@@ -205,15 +166,6 @@ def _result(report: "Report") -> ValidationResult:
         messages=[message(item) for item in report.messages],
         corrected_query=report.corrected,
     )
-
-
-def _refusal(report: "Report", parameter: str) -> BedstoneError:
-    """The first thing that is wrong, all of them, and what was meant."""
-    wrong = [item for item in report.messages if item.type == "error"]
-    messages = [
-        {"code": item.code, "message": item.message, "line": item.line, "column": item.column} for item in wrong
-    ]
-    return InvalidInput(wrong[0].message, parameter=parameter, messages=messages, correctedQuery=report.corrected)
 
 
 def _page(page: dict[str, Any], org: str, address: str, skip: int, arguments: ExecuteSoql) -> QueryResult:
@@ -270,7 +222,7 @@ def _opened_cursor(arguments: ExecuteSoql, org: str) -> tuple[str, int]:
     raise InvalidInput("cursor is not one of this query", parameter="cursor")
 
 
-def _shape_patterns(query: str, org: "OrgGraph") -> list[AntiPattern]:
+def _shape_patterns(query: str, org: "OrgSchema") -> list[AntiPattern]:
     from bedstone.salesforce.soql import parse_soql  # noqa: PLC0415
     from bedstone.salesforce.soql.tree import Number, Path, Query, Text  # noqa: PLC0415
     from bedstone.salesforce.validation.tree_facts import terms_of  # noqa: PLC0415

@@ -1,7 +1,6 @@
 """The salesforce_graph toolset: fifteen tools, and every object as a resource."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote, unquote
@@ -9,15 +8,15 @@ from urllib.parse import quote, unquote
 from anyio import to_thread
 
 from bedstone.errors import BedstoneError, UnknownResource
-from bedstone.services.schedule import repeated
-from bedstone.toolkit import Reply, Resource, ResourceContents, ResourceTemplate, Tool
+from bedstone.toolkit import Reply, Resource, ResourceContents, ResourceTemplate, Tool, ToolsetContext
 from bedstone.toolkit.envelope import in_envelope
 from bedstone.toolsets.salesforce_graph.grounding_tools import GroundingTools
 from bedstone.toolsets.salesforce_graph.schema_tools import SchemaTools
 from bedstone.toolsets.salesforce_graph.soql_tools import SoqlTools
 
 if TYPE_CHECKING:  # the engine is imported when it is first asked, not when the server starts
-    from bedstone.services.schema.service import GraphService
+    from bedstone.services.schema.service import SchemaService
+    from bedstone.services.service import Handle
 
 ADDRESS = "salesforce://object/"
 MOST_COMPLETIONS = 100
@@ -56,26 +55,26 @@ class SalesforceGraphToolset(SchemaTools, SoqlTools, GroundingTools):
 
     def __init__(
         self,
-        make_service: "Callable[[], GraphService]",
+        schemas: "Handle[SchemaService]",
         *,
-        sync_minutes: int = 0,
         more_tools: Collection[str] = (),
         categories: Mapping[str, str] | None = None,
         read_only: bool = False,
     ) -> None:
-        super().__init__(make_service, categories or {}, read_only=read_only)
-        self._sync_minutes = sync_minutes
+        super().__init__(schemas, categories or {}, read_only=read_only)
         self._more_tools = frozenset(more_tools)
 
-    @asynccontextmanager
-    async def opened(self) -> AsyncIterator[object]:
-        """Keep the schema in step, if that is wanted; let go of connections at the end."""
-        minutes = 0 if self._read_only else self._sync_minutes
-        try:
-            async with repeated(self._sync, minutes, "Syncing the schema"):
-                yield self
-        finally:
-            await self._close()
+    @classmethod
+    def build(cls, context: ToolsetContext) -> "SalesforceGraphToolset":
+        """Serve the schemas of every known org."""
+        assert context.service is not None
+        options = context.settings.salesforce
+        return cls(
+            context.service,
+            more_tools=options.more_tools,
+            categories=options.categories,
+            read_only=context.read_only,
+        )
 
     @cached_property
     def tools(self) -> Mapping[str, Tool]:
@@ -94,7 +93,7 @@ class SalesforceGraphToolset(SchemaTools, SoqlTools, GroundingTools):
     def resources(self) -> Sequence[Resource]:
         """Every object of the org that is asked by default."""
         try:
-            org = self._service.graph_now()
+            org = self._schemas.get().load()
         except BedstoneError:  # nothing is synced yet
             return ()
         return [
@@ -139,11 +138,3 @@ class SalesforceGraphToolset(SchemaTools, SoqlTools, GroundingTools):
         org = await self._org(None)
         names = (item.name for item in org.graph.objects.values())
         return [name for name in names if name.lower().startswith(value.lower())][:MOST_COMPLETIONS]
-
-    async def _sync(self) -> str:
-        report = await self._service.sync()
-        await to_thread.run_sync(self._service.make_vectors)
-        return (
-            f"Schema synced: {report.objects} objects, {report.changed} changed, {report.removed} removed, "
-            f"{report.failed} could not be read"
-        )

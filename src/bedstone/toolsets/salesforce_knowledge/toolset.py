@@ -1,18 +1,17 @@
 """The salesforce_knowledge toolset: find published articles, read one."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from bedstone.errors import BedstoneError, NotFound, UnknownResource
-from bedstone.services.schedule import repeated
 from bedstone.toolkit import (
     Reply,
     Resource,
     ResourceContents,
     ResourceTemplate,
     Toolset,
+    ToolsetContext,
     tool,
 )
 from bedstone.toolkit.envelope import in_envelope
@@ -29,9 +28,10 @@ from bedstone.toolsets.salesforce_knowledge.contract import (
 if TYPE_CHECKING:  # the engine is imported when it is first asked, not when the server starts
     from bedstone.services.articles.article import Article
     from bedstone.services.articles.service import ArticleService
+    from bedstone.services.service import Handle
 
 ADDRESS = "salesforce-knowledge://article/"
-MOST_COMPLETIONS = 100
+MAX_COMPLETIONS = 100
 CODES = frozenset(
     {
         "NOT_FOUND",
@@ -58,25 +58,15 @@ class SalesforceKnowledgeToolset(Toolset):
         "must enable it."
     )
 
-    def __init__(
-        self, make_service: "Callable[[], ArticleService]", *, sync_minutes: int = 0, read_only: bool = False
-    ) -> None:
-        super().__init__(read_only=read_only)
-        self._make_service = make_service
-        self._made: ArticleService | None = None
-        self._sync_minutes = sync_minutes
+    def __init__(self, articles: "Handle[ArticleService]", *, read_only: bool = False) -> None:
+        super().__init__(articles, read_only=read_only)
+        self._articles = articles
 
-    @asynccontextmanager
-    async def opened(self) -> AsyncIterator[object]:
-        """Keep the mirror in step, if that is wanted; let go of connections at the end."""
-        minutes = 0 if self._read_only else self._sync_minutes
-        try:
-            async with repeated(self._sync, minutes, "Mirroring articles"):
-                yield self
-        finally:
-            if self._made is not None:
-                await self._made.close()
-                self._made = None
+    @classmethod
+    def build(cls, context: ToolsetContext) -> "SalesforceKnowledgeToolset":
+        """Serve the articles of the configured org."""
+        assert context.service is not None
+        return cls(context.service, read_only=context.read_only)
 
     @tool(
         "search_articles",
@@ -87,10 +77,10 @@ class SalesforceKnowledgeToolset(Toolset):
     )
     async def search(self, arguments: SearchArticles) -> FoundArticles:
         """Published articles, the best first."""
-        from bedstone.services.articles.article import Wanted  # noqa: PLC0415 - with the engine
+        from bedstone.services.articles.article import ArticleQuery  # noqa: PLC0415 - with the engine
 
-        found = await self.service.search(
-            Wanted(arguments.query, arguments.language, arguments.limit, arguments.data_categories)
+        found = await (await self._articles.open()).search(
+            ArticleQuery(arguments.query, arguments.language, arguments.limit, arguments.data_categories)
         )
         return FoundArticles(
             articles=[_line(article) for article in found.articles],
@@ -110,7 +100,7 @@ class SalesforceKnowledgeToolset(Toolset):
     )
     async def get(self, arguments: GetArticle) -> OneArticle:
         """The text of one article."""
-        article, mirrored_at, warnings = await self.service.get(arguments.article_id)
+        article, mirrored_at, warnings = await (await self._articles.open()).get(arguments.article_id)
         return OneArticle(
             article=ArticleText(
                 id=article.id,
@@ -135,7 +125,7 @@ class SalesforceKnowledgeToolset(Toolset):
     def resources(self) -> Sequence[Resource]:
         """Articles that are mirrored; others have addresses too, and are found by search."""
         try:
-            mirror = self.service.mirror
+            mirror = self._articles.get().mirror
         except BedstoneError:  # no org yet
             return ()
         if mirror.mirrored_at is None:
@@ -159,7 +149,7 @@ class SalesforceKnowledgeToolset(Toolset):
         if not uri.startswith(ADDRESS) or not name:
             raise UnknownResource(f"Resource not found: {uri}", uri=uri)
         try:
-            article = await self.service.by_url_name(name)
+            article = await (await self._articles.open()).by_url_name(name)
         except NotFound:
             raise UnknownResource(f"Resource not found: {uri}", uri=uri) from None
         parts = (article.title, article.summary or "", article.body)
@@ -169,18 +159,7 @@ class SalesforceKnowledgeToolset(Toolset):
         """Names of articles that begin so."""
         if subject != f"{ADDRESS}{{urlName}}" or argument != "urlName":
             return ()
-        return await self.service.url_names(value, MOST_COMPLETIONS)
-
-    @property
-    def service(self) -> "ArticleService":
-        """The articles, opened when they are first asked for; also for whoever shows more of them than a tool does."""
-        if self._made is None:
-            self._made = self._make_service()
-        return self._made
-
-    async def _sync(self) -> str:
-        report = await self.service.sync()
-        return f"Articles mirrored: {report.changed} changed, {report.removed} removed, {report.total} in all"
+        return await (await self._articles.open()).url_names(value, MAX_COMPLETIONS)
 
 
 def _line(article: "Article") -> ArticleLine:

@@ -1,0 +1,74 @@
+"""Open the docs service from the settings, and say where indexes are."""
+
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedstone.errors import InvalidSetting
+from bedstone.services.docs.index_folder import IndexFolder
+from bedstone.services.docs.service import DocsService
+from bedstone.services.service import ServiceContext
+from bedstone.settings import Settings, layout
+
+if TYPE_CHECKING:
+    from bedstone.services.docs.builder import BuildReport
+    from bedstone.services.docs.watcher import CorpusWatcher
+
+logger = logging.getLogger(__name__)
+
+FITTED_PROXIMITY = 1.25  # the setting at which proximity counts as it was fitted
+
+
+def open_docs(context: ServiceContext) -> DocsService:
+    """Return the service over the configured indexes and folders."""
+    from bedstone.search.index import Weights  # noqa: PLC0415 - with the engine
+
+    settings, docs = context.settings, context.settings.docs
+    folders = {source: index_folder(layout.served_docs_indexes(settings), source) for source in docs.dir}
+    indexes = [*layout.configured_docs_indexes(settings), *folders.values()]
+    if not indexes:
+        raise InvalidSetting("No docs index is configured: pass --docs-index DIR, or run `bedstone docs build DIR`.")
+    if docs.watch and not docs.dir:
+        logger.warning("Only folders given with --docs-dir are watched", extra={"action": "nothing_watched"})
+    return DocsService(
+        indexes,
+        context.embedders.get,
+        watchers=[_watcher(context, source, index) for source, index in folders.items()],
+        weights=Weights(docs.proximity_weight / FITTED_PROXIMITY, docs.vector_weight, docs.phrase_slop),
+    )
+
+
+def default_index(settings: Settings) -> Path:
+    """Return the index that is configured or in the data folder; the first of several."""
+    indexes = layout.configured_docs_indexes(settings)
+    if not indexes:
+        raise InvalidSetting("There is no docs index yet; create one with `bedstone docs build DIR`.")
+    return indexes[0]
+
+
+def index_folder(parent: Path, docs: Path) -> Path:
+    """Return the default place for the index of a documentation folder: under the folder's name.
+
+    If another folder of the same name has that place, the name of the folder above is added.
+    """
+    source = docs.resolve()
+    for name in (source.name, f"{source.parent.name}-{source.name}"):
+        if IndexFolder(parent / name).source in (None, str(source)):
+            return parent / name
+    raise InvalidSetting(
+        f"Several folders are called {source.parent.name}/{source.name}; choose an index folder with --out."
+    )
+
+
+def _watcher(context: ServiceContext, docs: Path, index: Path) -> "CorpusWatcher":
+    from bedstone.services.docs.builder import BuildOptions, DocsBuilder  # noqa: PLC0415 - with the engine
+    from bedstone.services.docs.watcher import CorpusWatcher  # noqa: PLC0415
+
+    IndexFolder(index).claim(docs)
+    options = BuildOptions(workers=max(1, (os.cpu_count() or 1) - 1))  # one core stays free for searches
+
+    def build() -> "BuildReport":
+        return DocsBuilder(docs, index, context.embedders.get(), options, lambda *_: None).build()
+
+    return CorpusWatcher(docs, index, build, watch=context.settings.docs.watch)

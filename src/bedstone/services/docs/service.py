@@ -1,0 +1,174 @@
+"""Documentation as agents use it: the published indexes, replaced by newer ones while they are served."""
+
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from anyio import to_thread
+
+from bedstone.errors import InvalidSetting
+from bedstone.services.docs.index_folder import METADATA, IndexFolder
+from bedstone.services.service import Service
+
+if TYPE_CHECKING:  # the engine is imported on first use, not when a server starts
+    from bedstone.search.index import Weights
+    from bedstone.services.catalog import FindRequest, Found
+    from bedstone.services.docs.corpus import EmbedderFor
+    from bedstone.services.docs.library import DocsLibrary
+    from bedstone.services.docs.watcher import CorpusWatcher
+
+logger = logging.getLogger(__name__)
+
+FOLLOW_SECONDS = 1.0
+REOPEN_SECONDS = 0.2
+RETIREMENT_SECONDS = 60.0  # longer than any search
+DATE = slice(0, len("2026-01-01"))
+
+
+class DocsService(Service):
+    """Serves docs indexes, each under the name of its folder, and newer ones as soon as they are published.
+
+    `watchers` keep indexes up to date with their documents while a server runs.
+    """
+
+    def __init__(
+        self,
+        indexes: Sequence[Path],
+        embedder_for: "EmbedderFor | None" = None,
+        *,
+        watchers: "Sequence[CorpusWatcher]" = (),
+        weights: "Weights | None" = None,
+    ) -> None:
+        self._indexes = {path.name: path for path in indexes}
+        if len(self._indexes) < len(indexes):
+            raise InvalidSetting("Two docs indexes have the same folder name, which is the name of their corpus.")
+        self._embedder_for = embedder_for
+        self._watchers = watchers
+        self._weights = weights
+        self._lock = threading.Lock()
+        self._library: DocsLibrary | None = None
+        self._retired: list[tuple[float, DocsLibrary]] = []
+        self._stop = threading.Event()
+        self.on_published: Callable[[], None] = lambda: None
+        self.metadata: Mapping[str, Mapping[str, Any]] = {} if watchers else self._published_metadata()
+
+    @property
+    def is_fast(self) -> bool:  # type: ignore[override]
+        """Whether a search takes less time than handing it to a thread."""
+        return self._library is not None and self._library.is_fast
+
+    async def start(self) -> None:
+        """Bring indexes up to date and follow what is published, in threads."""
+        for watcher in self._watchers:
+            await to_thread.run_sync(watcher.start)
+        self.metadata = self._published_metadata()
+        threading.Thread(target=self._follow, name="docs-follow", daemon=True).start()
+
+    async def aclose(self) -> None:
+        """Stop following and close the indexes."""
+        self._stop.set()
+        for watcher in self._watchers:
+            watcher.stop()
+        with self._lock:
+            if self._library is not None:
+                self._library.close()
+                self._library = None
+
+    async def figures(self) -> Sequence[tuple[str, str]]:
+        """Return how many corpora, files and chunks there are, and how fresh they are."""
+        corpora = await to_thread.run_sync(self._overview)
+        files, chunks = (sum(item[key] for item in corpora) for key in ("files", "chunks"))
+        counts = [("corpora", str(len(corpora))), ("files", f"{files:,}"), ("chunks", f"{chunks:,}")]
+        return [*counts, ("indexed", max(item["indexed_at"] for item in corpora)[DATE])] if corpora else counts
+
+    async def find(self, request: "FindRequest") -> "Found":
+        """Return the best chunks for the search over everything."""
+        return await to_thread.run_sync(self._find, request)
+
+    def _find(self, request: "FindRequest") -> "Found":
+        from bedstone.services.catalog import Found, FoundItem  # noqa: PLC0415 - with the engine
+
+        library = self.library
+        known = library.facets
+        filters = {key: value for key, value in request.filters.items() if key in known}
+        facets: dict[str, Mapping[str, int]] = {}
+        if request.with_facets:
+            counts = library.facet_counts(request.query, filters)
+            facets = {key: counts.get(key, {}) for key in sorted(known)}
+        hits = library.compare(request.query, filters, request.limit, request.mode)
+        items = [
+            FoundItem(
+                id=hit.stored.chunk.id,
+                title=hit.stored.chunk.heading or hit.stored.document,
+                location=" > ".join([hit.stored.document, *hit.stored.chunk.breadcrumb]),
+                address=f"/docs/chunk?id={quote(hit.stored.chunk.id)}",
+                snippet=hit.snippet,
+                matched_by=hit.why,
+                score=hit.score,
+            )
+            for hit in hits
+        ]
+        return Found(items, facets)
+
+    def _overview(self) -> list[dict[str, Any]]:
+        return self.library.overview()
+
+    @property
+    def library(self) -> "DocsLibrary":
+        """Return the open corpora; blocks while they are opened."""
+        with self._lock:
+            if self._library is None:
+                try:
+                    self._library = self._open_library()
+                except (OSError, ValueError, sqlite3.Error):  # replaced while it was opened: there is a newer one
+                    time.sleep(REOPEN_SECONDS)
+                    self._library = self._open_library()
+            return self._library
+
+    def _open_library(self) -> "DocsLibrary":
+        from bedstone.services.docs.corpus import DocsCorpus  # noqa: PLC0415
+        from bedstone.services.docs.library import DocsLibrary  # noqa: PLC0415
+
+        return DocsLibrary(
+            {name: DocsCorpus(path, self._embedder_for, weights=self._weights) for name, path in self._indexes.items()}
+        )
+
+    def _published_metadata(self) -> dict[str, Mapping[str, Any]]:
+        return {name: IndexFolder(path).existing_metadata for name, path in self._indexes.items()}
+
+    def _follow(self) -> None:
+        """Open newer indexes as they are published, and close replaced ones once no search uses them."""
+        seen: list[int] = []
+        while not self._stop.wait(FOLLOW_SECONDS):
+            try:
+                changed = [(path / METADATA).stat().st_mtime_ns for path in self._indexes.values()]
+                if changed != seen:
+                    self._swap()
+                seen = changed
+            except Exception as error:  # noqa: BLE001 - a build may be replacing files; the next round decides
+                logger.warning("Cannot open the docs index: %s", error, extra={"action": "docs_not_opened"})
+            while self._retired and self._retired[0][0] < time.monotonic() - RETIREMENT_SECONDS:
+                self._retired.pop(0)[1].close()
+
+    def _swap(self) -> None:
+        """Serve the published generations if they are not the served ones."""
+        published = self._published_metadata()
+        if _generations(published) == _generations(self.metadata):
+            return
+        fresh = self._open_library() if self._library is not None else None
+        with self._lock:
+            if self._library is not None:
+                self._retired.append((time.monotonic(), self._library))
+            self._library = fresh
+        self.metadata = fresh.metadata if fresh is not None else published
+        logger.info("Serving a newer docs index", extra={"action": "docs_swapped"})
+        self.on_published()
+
+
+def _generations(metadata: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    return [item["index"]["generation"] for item in metadata.values()]

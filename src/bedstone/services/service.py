@@ -1,0 +1,161 @@
+"""What a service is: one domain of the product, usable without MCP, opened when it is first needed."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from anyio import to_thread
+
+from bedstone.errors import BedstoneError
+
+if TYPE_CHECKING:
+    from bedstone.search.embedding import EmbedderPool
+    from bedstone.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Service:
+    """Base of every service. Opening one costs what its first use needs; it may be used from several threads."""
+
+    is_fast = False  # whether calls take less time than handing them to a thread
+
+    async def start(self) -> None:
+        """Begin background work; called once, by a server, never by a command."""
+
+    async def aclose(self) -> None:
+        """Stop background work and release files and connections."""
+
+    def problems(self) -> Sequence[str]:
+        """Return what keeps the service from working right now; `/readyz` reports it."""
+        return ()
+
+    async def figures(self) -> Sequence[tuple[str, str]]:
+        """Return how much there is, in what state and how fresh, as labels and values for people."""
+        return ()
+
+
+S = TypeVar("S", bound=Service)
+
+
+@dataclass(frozen=True)
+class ServiceContext:
+    """What a service is opened from."""
+
+    settings: "Settings"
+    embedders: "EmbedderPool"
+
+
+class Handle(Generic[S]):
+    """A service that may not be open yet.
+
+    A server opens it in the background with itself if `starts_at_once`: there is work to resume or to repeat.
+    """
+
+    def __init__(self, open_service: Callable[[], S], *, starts_at_once: bool = False) -> None:
+        self._open = open_service
+        self._starts_at_once = starts_at_once
+        self._lock = threading.Lock()
+        self._is_serving = False
+        self._is_started = False
+        self._opening: asyncio.Task[None] | None = None
+        self.opened: S | None = None
+
+    @classmethod
+    def of(cls, service: S) -> "Handle[S]":
+        """Return the handle of a service that is open."""
+        handle = cls(lambda: service)
+        handle.opened = service
+        return handle
+
+    def get(self) -> S:
+        """Return the service, opening it first if necessary; blocks."""
+        with self._lock:
+            if self.opened is None:
+                self.opened = self._open()
+            return self.opened
+
+    async def open(self) -> S:
+        """Return the service without blocking the event loop; under a server its background work begins."""
+        service = self.opened
+        if service is None:
+            service = await to_thread.run_sync(self.get)
+        if self._is_serving and not self._is_started:
+            self._is_started = True
+            await service.start()
+        return service
+
+    async def run(self, work: Callable[[S], T]) -> T:
+        """Call the service in a thread, or inline where a thread would cost more than the call."""
+        service = await self.open()
+        return work(service) if service.is_fast else await to_thread.run_sync(work, service)
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Let the service do its background work; close it at the end."""
+        self._is_serving = True
+        if self._starts_at_once:
+            self._opening = asyncio.create_task(self._open_in_background())
+        try:
+            yield
+        finally:
+            await self.aclose()
+
+    async def _open_in_background(self) -> None:
+        try:
+            await self.open()
+        except BedstoneError as error:  # the first call gets the same answer
+            logger.warning("%s", error.message, extra={"action": "service_not_opened"})
+        except Exception:
+            logger.exception("A service cannot be opened", extra={"action": "service_not_opened"})
+
+    async def aclose(self) -> None:
+        """Close the service if it is open."""
+        if self._opening is not None:
+            await asyncio.wait([self._opening])
+            self._opening = None
+        with self._lock:
+            service, self.opened = self.opened, None
+        self._is_serving = self._is_started = False
+        if service is not None:
+            await service.aclose()
+
+
+class Services:
+    """Every service by the label of its toolset, each opened when it is first needed."""
+
+    def __init__(
+        self, context: ServiceContext, make_handle: Callable[[str, ServiceContext], Handle[Any] | None]
+    ) -> None:
+        self.context = context
+        self._make_handle = make_handle
+        self._handles: dict[str, Handle[Any] | None] = {}
+
+    def handle(self, label: str) -> Handle[Any] | None:
+        """Return the handle of a toolset's service; None if the toolset has none."""
+        if label not in self._handles:
+            self._handles[label] = self._make_handle(label, self.context)
+        return self._handles[label]
+
+    def __getitem__(self, label: str) -> Handle[Any]:
+        handle = self.handle(label)
+        if handle is None:
+            raise KeyError(label)
+        return handle
+
+    async def aclose(self) -> None:
+        """Close every service that was opened, the last one first."""
+        for handle in reversed(self._handles.values()):
+            if handle is not None:
+                await handle.aclose()
+
+    @property
+    def handles(self) -> Mapping[str, Handle[Any]]:
+        """Return the handles in use so far."""
+        return {label: handle for label, handle in self._handles.items() if handle is not None}

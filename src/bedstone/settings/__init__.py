@@ -1,0 +1,24 @@
+"""The settings: what can be set, where values come from, and where things are stored."""
+
+from bedstone.settings.loading import (
+    CONFIG_VARIABLE,
+    Configuration,
+    environment_name,
+    load_settings,
+    local_config,
+    setting_fields,
+)
+from bedstone.settings.sections import EmbeddingSettings, LogSettings, Section, Settings
+
+__all__ = [
+    "CONFIG_VARIABLE",
+    "Configuration",
+    "EmbeddingSettings",
+    "LogSettings",
+    "Section",
+    "Settings",
+    "environment_name",
+    "load_settings",
+    "local_config",
+    "setting_fields",
+]

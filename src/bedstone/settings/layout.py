@@ -1,0 +1,50 @@
+"""Where everything is stored: each path below the data folder."""
+
+from pathlib import Path
+
+import platformdirs
+
+from bedstone.settings.sections import Settings
+
+
+def knowledge_index(settings: Settings) -> Path:
+    """Return the folder with the store and the indexes of added files."""
+    return settings.storage.vector_db_path or settings.data_folder / "index"
+
+
+def knowledge_documents(settings: Settings) -> Path:
+    """Return the folder with the copies of added files."""
+    return settings.storage.documents_path or settings.data_folder / "documents"
+
+
+def uploads(settings: Settings) -> Path:
+    """Return the folder that files uploaded through the page pass through."""
+    return settings.data_folder / "uploads"
+
+
+def docs_indexes(settings: Settings) -> Path:
+    """Return the folder with the indexes that `bedstone docs build` writes."""
+    return settings.data_folder / "docs"
+
+
+def configured_docs_indexes(settings: Settings) -> list[Path]:
+    """Return the docs indexes that are configured, or those in the data folder."""
+    if settings.docs.index or settings.docs.dir:
+        return settings.docs.index
+    return [path.parent for path in sorted(docs_indexes(settings).glob("*/metadata.json"))]
+
+
+def served_docs_indexes(settings: Settings) -> Path:
+    """Return the folder with the indexes of documentation folders that are served directly."""
+    return settings.data_folder / "served"
+
+
+def salesforce(settings: Settings) -> Path:
+    """Return the folder with orgs, schemas and article mirrors."""
+    return settings.data_folder / "salesforce"
+
+
+def embedding_cache(settings: Settings) -> Path:
+    """Return the file that caches embeddings."""
+    default = Path(platformdirs.user_cache_dir("bedstone", appauthor=False))
+    return (settings.storage.model_cache_path or default) / "embeddings.sqlite"

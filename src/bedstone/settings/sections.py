@@ -1,0 +1,193 @@
+"""Every setting: its name, type, default and one line of help."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import platformdirs
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, SecretStr
+
+from bedstone.errors import InvalidSetting
+
+
+def _split(value: Any) -> Any:
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
+
+
+def as_list(value: Any) -> Any:
+    return list(value) if isinstance(value, list | tuple) else value if value is None else [value]
+
+
+S = TypeVar("S", bound="Section")
+Names = Annotated[list[str], BeforeValidator(_split)]
+Paths = Annotated[list[Path], BeforeValidator(as_list)]
+
+
+class Section(BaseModel):
+    """A group of settings under one name; base of the sections that other packages declare for their toolsets."""
+
+    # Built on first use, as one tree: building each section separately would cost milliseconds at every start.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+class LogSettings(Section):
+    level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
+        "info", description="Minimum log level"
+    )
+    format: Literal["text", "json"] = Field("text", description="Log format: text for people, json for programs")
+
+
+class McpSettings(Section):
+    transport: Literal["stdio", "http", "sse", "ws", "all"] = Field(
+        "stdio", description="How clients connect; http serves every network transport, all adds stdio"
+    )
+    host: str = Field("127.0.0.1", description="Address to listen on; anything but loopback requires a token")
+    port: int = Field(3000, description="Port to listen on", ge=1, le=65535)
+    token: SecretStr | None = Field(
+        None, description="Bearer token that every request must carry; prefer token_file", min_length=1
+    )
+    token_file: Path | None = Field(None, description="File with the bearer token")
+    allowed_hosts: Names = Field([], description="Additional host names that clients may use; * allows any")
+    json_response: bool = Field(
+        False, description="Answer handshake-era HTTP clients with plain JSON: allows large results, disables progress"
+    )
+
+
+class KbSettings(Section):
+    file_path: Path | None = Field(None, description="Text file that the kb tools serve")
+    description: str = Field("Team knowledge base", description="Description of the text that get_kb_info returns")
+    reload: Literal["on-change", "never"] = Field("on-change", description="When to reload the file")
+
+
+class DocsSettings(Section):
+    index: Paths = Field([], description="Index folder written by `bedstone docs build`; one corpus per folder")
+    dir: Paths = Field([], description="Documentation folder to index at start and serve; one corpus per folder")
+    watch: bool = Field(False, description="Rebuild the index whenever a file changes")
+    tool_prefix: str | None = Field(None, description="Prefix for the docs tools, as in PREFIX_search_docs")
+    phrase_slop: int = Field(0, ge=0, le=5, description="Phrase slop, in words")
+    proximity_weight: float = Field(1.25, ge=0, le=10, description="Weight of word proximity")
+    vector_weight: float = Field(1.0, ge=0, le=10, description="Weight of semantic search relative to keyword search")
+
+
+class StorageSettings(Section):
+    documents_path: Path | None = Field(None, description="Copies of added files; default: DATA/documents")
+    vector_db_path: Path | None = Field(None, description="Store and indexes of added files; default: DATA/index")
+    allowed_roots: Paths = Field([], description="Folders that files may be added from; empty: any folder")
+    model_cache_path: Path | None = Field(None, description="Folder for the cache of embeddings")
+    watch: Paths = Field([], description="Folders to keep in sync with the knowledge base")
+
+
+class ChunkingSettings(Section):
+    chunk_size: int = Field(500, ge=100, le=10_000, description="Maximum chunk size, in characters")
+    chunk_overlap: int = Field(50, ge=0, description="Overlap of neighbouring chunks, in characters (whole sentences)")
+    strategy: Literal["sentence", "paragraph", "fixed"] = Field("sentence", description="Where to split long text")
+
+
+class ProcessingSettings(Section):
+    max_concurrent_tasks: int = Field(3, ge=1, le=64, description="Maximum number of files processed at once")
+    max_file_size_mb: int = Field(100, ge=1, description="Maximum file size, in megabytes")
+
+
+class OcrSettings(Section):
+    enabled: bool = Field(True, description="Recognise text in images and scans")
+    language: str = Field("eng", description="Language of scans, as a tesseract code")
+    data_path: Path | None = Field(None, description="Folder with tesseract language data; English is bundled")
+    images: Literal["none", "pdf", "all"] = Field(
+        "pdf", description="Recognise text in images on pages that also have text: in PDF only, or in Office files too"
+    )
+    force_ocr: bool = Field(False, description="Run OCR on every page, even where text can be extracted")
+    confidence_threshold: float = Field(0.0, ge=0, le=1, description="Minimum OCR confidence; text below it is dropped")
+
+
+class SearchSettings(Section):
+    default_top_k: int = Field(10, ge=1, description="Default number of results of knowledge-search")
+    max_top_k: int = Field(50, ge=1, le=1_000, description="Maximum number of results of knowledge-search")
+
+
+class EmbeddingSettings(Section):
+    provider: str = Field(
+        "minilm",
+        description="Embedder: minilm, openai (any service with its protocol), none, or one from another package",
+    )
+    model_name: str | None = Field(None, description="Model of the embedding service; `none` disables semantic search")
+    dimensions: int | None = Field(None, ge=1, description="Vector length, for models that offer a choice")
+    api_key: SecretStr | None = Field(None, description="API key of the embedding service; OPENAI_API_KEY works too")
+    base_url: str | None = Field(None, description="Base URL of the embedding service")
+    batch_size: int = Field(128, ge=1, description="Texts per request")
+    concurrency: int = Field(4, ge=1, le=64, description="Maximum number of concurrent requests")
+    max_retries: int = Field(3, ge=0, le=20, description="Retries when the service is busy")
+
+
+class SalesforceSettings(Section):
+    org: str | None = Field(None, description="Org to query; default: the only known one")
+    demo_port: int | None = Field(None, ge=1, le=65535, description="Port of a demo org to run beside the server")
+    article_source: Literal["live", "mirror", "live-or-mirror"] = Field(
+        "live-or-mirror", description="Where articles come from; the mirror can stand in while the org is down"
+    )
+    article_body_fields: Names = Field([], description="Fields that hold the text of an article; default: detected")
+    warn_share: float = Field(0.8, ge=0, le=1, description="Warn above this share of the daily API limit")
+    call_floor: int = Field(0, ge=0, description="Daily API calls to hold in reserve")
+    more_tools: Names = Field(
+        [], description="Additional salesforce_graph tools to offer, by name; `all` offers every one"
+    )
+    categories: dict[str, str] = Field({}, description="Category overrides, by object name")
+    sync_names: bool = Field(True, description="Sync company names with the schema, to tell them from field names")
+    sync_minutes: int = Field(0, ge=0, description="Minutes between syncs by the server; 0 disables them")
+
+
+class Settings(Section):
+    """The settings tree."""
+
+    toolsets: Names | None = Field(None, description="Toolsets to serve, comma-separated; default: all configured")
+    name: str | None = Field(None, description="Server name that clients see")
+    data_dir: Path | None = Field(None, description="Data folder")
+    read_only: bool = Field(False, description="Refuse every call that changes something")
+    log: LogSettings = Field(default_factory=LogSettings)
+    mcp: McpSettings = Field(default_factory=McpSettings)
+    storage: StorageSettings = Field(default_factory=StorageSettings)
+    chunking: ChunkingSettings = Field(default_factory=ChunkingSettings)
+    processing: ProcessingSettings = Field(default_factory=ProcessingSettings)
+    ocr: OcrSettings = Field(default_factory=OcrSettings)
+    search: SearchSettings = Field(default_factory=SearchSettings)
+    docs: DocsSettings = Field(default_factory=DocsSettings)
+    embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
+    kb: KbSettings = Field(default_factory=KbSettings)
+    salesforce: SalesforceSettings = Field(default_factory=SalesforceSettings)
+
+    _extra: Mapping[str, Section] = PrivateAttr(default_factory=dict)
+
+    def section(self, name: str, kind: type[S]) -> S:
+        """Return the section that a toolset of another package declares under its own name."""
+        found = self._extra.get(name)
+        return found if isinstance(found, kind) else kind()
+
+    def with_sections(self, sections: Mapping[str, Section]) -> "Settings":
+        """Return the same settings with the sections of other packages."""
+        self._extra = dict(sections)
+        return self
+
+    @property
+    def data_folder(self) -> Path:
+        """Return the folder for everything the server stores; never the working directory of the caller."""
+        return self.data_dir or Path(platformdirs.user_data_dir("bedstone", appauthor=False))
+
+    @property
+    def access_token(self) -> str | None:
+        """Return the bearer token, given directly or in its file."""
+        if self.mcp.token is not None:
+            return self.mcp.token.get_secret_value()
+        if self.mcp.token_file is None:
+            return None
+        try:
+            token = self.mcp.token_file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidSetting(f"Cannot read the token file {self.mcp.token_file}: {error}") from error
+        if not token:
+            raise InvalidSetting(f"The token file {self.mcp.token_file} is empty.")
+        if len(token.split()) > 1:
+            raise InvalidSetting(f"The token file {self.mcp.token_file} must contain one word: the token.")
+        return token

@@ -1,0 +1,20 @@
+"""The docs toolset, declared."""
+
+from bedstone.settings import Settings, layout
+from bedstone.toolkit import NavigationItem, ToolsetSpec
+
+
+def is_configured(settings: Settings) -> bool:
+    """Return whether there is an index or a folder to serve."""
+    return bool(settings.docs.dir or layout.configured_docs_indexes(settings))
+
+
+SPEC = ToolsetSpec(
+    "docs",
+    "bedstone.toolsets.docs.toolset:DocsToolset",
+    is_configured=is_configured,
+    service="bedstone.services.docs.opening:open_docs",
+    source_title="Documentation",
+    pages="bedstone.web.docs:docs_routes",
+    navigation=(NavigationItem("docs", "/docs", "Docs"),),
+)

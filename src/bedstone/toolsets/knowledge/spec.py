@@ -1,0 +1,21 @@
+"""The knowledge toolset, declared."""
+
+from bedstone.settings import Settings, layout
+from bedstone.toolkit import NavigationItem, ToolsetSpec
+
+
+def has_work(settings: Settings) -> bool:
+    """Return whether there may be tasks to resume or folders to watch."""
+    return bool(settings.storage.watch) or (layout.knowledge_index(settings) / "knowledge.sqlite").exists()
+
+
+SPEC = ToolsetSpec(
+    "knowledge",
+    "bedstone.toolsets.knowledge.toolset:KnowledgeToolset",
+    is_configured=lambda _: True,
+    service="bedstone.services.knowledge.opening:open_knowledge",
+    starts_at_once=has_work,
+    source_title="Documents",
+    pages="bedstone.web.documents:document_routes",
+    navigation=(NavigationItem("documents", "/documents", "Documents"),),
+)
