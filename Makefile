@@ -1,22 +1,24 @@
-# Two commands are enough: make run, make test. The rest is for people who change Bedstone.
+# `make run` and `make test` are enough to use Bedstone. The other targets are for contributors.
 
-PYTHON ?= python3
+WINDOWS := $(filter Windows_NT,$(OS))
+PYTHON ?= $(if $(WINDOWS),python,python3)
 PORT ?= 3000
-BIN := .venv/bin
+BIN := .venv/$(if $(WINDOWS),Scripts,bin)
+VENV_PYTHON := $(BIN)/python$(if $(WINDOWS),.exe)
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test docs bench bench-server bench-search bench-knowledge bench-salesforce bench-pages soak conformance outside-clients screenshots clean
+.PHONY: help setup run check prose test coverage docs bench bench-server bench-search bench-knowledge bench-salesforce bench-pages soak conformance outside-clients screenshots clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(READY)  ## Make .venv with everything the default needs
+setup: $(READY)  ## Create .venv with the default and development packages
 
-# uv where it is installed, else venv and pip.
+# Uses uv when it is installed, otherwise venv and pip.
 UV := $(shell command -v uv)
-INSTALL = $(if $(UV),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet)
-WHEEL = $(if $(UV),uv build --quiet --wheel --out-dir $(WHEELS),$(BIN)/python -m pip wheel --quiet --no-deps -w $(WHEELS))
+INSTALL = $(if $(UV),uv pip install --quiet --python $(VENV_PYTHON),$(VENV_PYTHON) -m pip install --quiet)
+WHEEL = $(if $(UV),uv build --quiet --wheel --out-dir $(WHEELS),$(VENV_PYTHON) -m pip wheel --quiet --no-deps -w $(WHEELS))
 WHEELS := .cache/wheels
 MODEL := packages/bedstone-minilm
 MODEL_READY := $(WHEELS)/.minilm
@@ -26,65 +28,73 @@ $(READY): pyproject.toml $(MODEL_READY)
 	@$(INSTALL) $(WHEELS)/bedstone_minilm-*.whl --editable . --group dev
 	@touch $@
 
-$(BIN)/python:
+$(VENV_PYTHON):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "Bedstone needs Python 3.11 or later; point to one with: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 1; }
-	@echo "Making .venv ..."
+	  { echo "Bedstone needs Python 3.11 or later; choose one with: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 1; }
+	@echo "Creating .venv ..."
 	@if [ -n "$(UV)" ]; then uv venv --quiet --allow-existing --python $(PYTHON) .venv; \
-	else $(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'; fi
+	else $(PYTHON) -m venv .venv && $(VENV_PYTHON) -m pip install --quiet --upgrade 'pip>=25.1'; fi
 
-$(MODEL_READY): $(wildcard $(MODEL)/*.py $(MODEL)/*.toml $(MODEL)/*.txt $(MODEL)/*.json $(MODEL)/src/*/*.py) | $(BIN)/python
+$(MODEL_READY): $(wildcard $(MODEL)/*.py $(MODEL)/*.toml $(MODEL)/*.txt $(MODEL)/*.json $(MODEL)/src/*/*.py) | $(VENV_PYTHON)
 	@echo "Building the embedding model, once ..."
 	@rm -rf $(WHEELS) $(MODEL)/src/bedstone_minilm/model.onnx $(MODEL)/src/bedstone_minilm/tokenizer.json
 	@mkdir -p $(WHEELS) && $(WHEEL) $(MODEL) && touch $@
 
-run: setup  ## Serve the demo content and the page on http://localhost:3000
+run: setup  ## Serve the demo content and the web page on http://localhost:3000
 	@$(BIN)/bedstone docs build demo/docs --config demo/bedstone.toml --description "Kestrel Fleet API (demo content)"
 	@$(BIN)/bedstone serve --transport http --port $(PORT) --config demo/bedstone.toml
 
-check: setup  ## Format, lint, types, layers, generated docs
+check: setup  ## Check formatting, lint, types, import layers and generated docs
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@layers=$$($(BIN)/lint-imports --no-cache 2>&1) || { echo "$$layers"; exit 1; }
 	@$(BIN)/python docs/build.py --check
 
-test: check  ## Everything CI runs
-	@$(BIN)/pytest -q -n 2 --dist loadfile
+prose: setup  ## Check spelling and wording
+	@$(BIN)/codespell
+	@$(BIN)/python scripts/check_prose.py
 
-docs: setup  ## Write the generated reference pages again
+test: check  ## Run what CI runs: the checks, and every test with branch coverage
+	@rm -rf .cache/coverage && mkdir -p .cache/coverage
+	@$(BIN)/pytest -q -n 2 --dist loadfile --cov --cov-report=
+
+coverage: setup  ## List the lines and branches that the last `make test` did not reach
+	@$(BIN)/coverage report
+
+docs: setup  ## Regenerate docs/reference
 	@$(BIN)/python docs/build.py
 
-bench: bench-server bench-search bench-knowledge bench-salesforce bench-pages  ## Every benchmark
+bench: bench-server bench-search bench-knowledge bench-salesforce bench-pages  ## Run every benchmark
 
-bench-server: setup  ## Start-up and CPU per call beside a bare SDK server
+bench-server: setup  ## Measure start-up and CPU per call against a bare SDK server
 	@PYTHONPATH=tests $(BIN)/python benchmarks/bench_server.py
 
-bench-search: setup  ## Search quality and cost, and the engine beside its libraries (SIZES=1000,10000,100000)
+bench-search: setup  ## Measure search quality and cost (SIZES=1000,10000,100000)
 	@$(BIN)/python benchmarks/bench_search.py $(if $(SIZES),--sizes $(SIZES))
 
-bench-knowledge: setup  ## Reading, embedding and searching files, beside peers (BEDSTONE_PEERS_PYTHON)
+bench-knowledge: setup  ## Measure reading, embedding and searching files against peers (BEDSTONE_PEERS_PYTHON)
 	@$(BIN)/python benchmarks/bench_knowledge.py
 
-bench-salesforce: setup  ## The SOQL parser beside another one, and the demo org
+bench-salesforce: setup  ## Measure the SOQL parser, the demo org and the schema graph
 	@$(INSTALL) --group node
 	@PYTHONPATH=tests:benchmarks $(BIN)/python benchmarks/bench_salesforce.py
 
-bench-pages: setup  ## What the pages cost with 10,000 documents and 4,818 objects
+bench-pages: setup  ## Measure the pages with 10,000 documents and 4,818 objects
 	@PYTHONPATH=tests:benchmarks $(BIN)/python benchmarks/bench_pages.py
 
-soak: setup  ## Kill the server at random moments, again and again (KILLS=60)
+soak: setup  ## Kill the server repeatedly at random moments (KILLS=60)
 	@PYTHONPATH=tests $(BIN)/python tests/soak/knowledge.py $(if $(KILLS),--kills $(KILLS))
 
-conformance: setup  ## The official MCP conformance suite against this server
+conformance: setup  ## Run the official MCP conformance suite
 	@$(INSTALL) --group node
 	@PYTHONPATH=tests $(BIN)/python tests/conformance/run.py
 
-screenshots: setup  ## Pictures of every page for the README; needs Chromium
+screenshots: setup  ## Take the screenshots for the README; needs Chromium
 	@PYTHONPATH=tests $(BIN)/python scripts/screenshots.py
 
-outside-clients: setup  ## Clients written by others against this server
+outside-clients: setup  ## Run third-party clients against this server
 	@$(INSTALL) --group node
 	@$(BIN)/pytest -q tests/outside
 
-clean:  ## Remove everything that was made
+clean:  ## Remove .venv, caches and build output
 	@rm -rf .venv .cache dist

@@ -1,5 +1,6 @@
 """What other packages may rely on."""
 
+import re
 from pathlib import Path
 
 import bedstone
@@ -9,8 +10,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_the_version_is_the_newest_of_the_changes() -> None:
-    newest = next(line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if line.startswith("## "))
-    assert newest.split()[1] == bedstone.__version__
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("\n## [")[2]
+    newest = re.search(r"\d+\.\d+\.\d+", changes)  # a heading, or what "Unreleased" announces
+    assert newest
+    assert newest[0] == bedstone.__version__
 
 
 def test_the_toolkit_offers_what_a_toolset_needs() -> None:

@@ -17,6 +17,7 @@ from bedstone.ingest.detection import detect
 from bedstone.ingest.extraction import Notes, Page, ReadOptions, Unreadable
 from bedstone.ingest.formats import IMAGES
 
+PASSED_VARIABLES = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "COVERAGE_PROCESS_CONFIG")  # the last one in tests
 SCRATCH = "bedstone-read-"
 
 
@@ -187,5 +188,5 @@ def _lines(stream: IO[bytes], most: int) -> Iterator[bytes]:
 
 def _environment(scratch: str) -> dict[str, str]:
     """Built from nothing: no proxies, no tokens."""
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "SYSTEMROOT") if name in os.environ}
+    kept = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
     return kept | {"TMPDIR": scratch, "OMP_THREAD_LIMIT": "1", "ORT_DISABLE_TELEMETRY": "1", "PYTHONUTF8": "1"}
