@@ -13,6 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from bedstone.errors import ReadOnly
 from bedstone.salesforce.client import (
     AuthError,
     LimitExceeded,
@@ -48,7 +49,7 @@ async def client(url: str) -> AsyncIterator[SalesforceClient]:
         yield client
 
 
-async def test_it_reads_searches_describes_and_changes(client: SalesforceClient) -> None:
+async def test_it_reads_searches_and_describes(client: SalesforceClient) -> None:
     assert await client.base() == "/services/data/v66.0"
     rows = [row async for row in client.rows("SELECT Id, Name FROM Contact")]
     assert len(rows) == 426
@@ -63,15 +64,50 @@ async def test_it_reads_searches_describes_and_changes(client: SalesforceClient)
     answers = [(name, status) async for name, status, _ in client.describe_many(names)]
     assert [name for name, _ in answers] == names
     assert {status for _, status in answers} == {200}
-    lead = await client.create("Lead", {"LastName": "Ünal", "Company": "B"})
-    await client.update("Lead", lead, {"FirstName": "Z"})
-    assert (await client.record("Lead", lead, ["Name"]))["Name"] == "Z Ünal"
-    await client.delete("Lead", lead)
+    assert (await client.get(f"sobjects/Contact/{picked[0]}", fields="Name"))["Name"] == rows[7]["Name"]
     with pytest.raises(RecordNotFound):
-        await client.record("Lead", lead)
-    assert (await client.tooling_query("SELECT Id FROM ApexClass"))["totalSize"] == 0
+        await client.get("sobjects/Contact/003000000000999AAA")
     assert client.usage
     assert client.usage.limit == 15_000
+
+
+class WritingClient(SalesforceClient):
+    """A client that writes, which the product's own never does."""
+
+    async def create(self, name: str, **values: str) -> str:
+        return str((await self._json("POST", f"{await self.base()}/sobjects/{name}", json=values))["id"])
+
+    async def create_in_composite(self, name: str, **values: str) -> None:
+        post = {"method": "POST", "url": f"{await self.base()}/sobjects/{name}", "referenceId": "a", "body": values}
+        await self._send("POST", f"{await self.base()}/composite", json={"compositeRequest": [post]})
+
+
+async def test_a_read_only_org_is_never_written_to(url: str, demo: Running) -> None:
+    auth = ClientCredentials(url, "demo-client", "demo-secret")
+    async with WritingClient(auth, read_only=True) as pinned:
+        assert [status async for _, status, _ in pinned.describe_many(["Account"])] == [200]
+        for write in (pinned.create, pinned.create_in_composite):
+            with pytest.raises(ReadOnly):
+                await write("Lead", LastName="Pinned", Company="B")
+    assert demo.query("SELECT COUNT() FROM Lead WHERE LastName = 'Pinned'")["totalSize"] == 0
+
+
+async def test_a_write_is_never_sent_twice(url: str, demo: Running) -> None:
+    sent: list[str] = []
+
+    async def note(request: httpx2.Request) -> None:
+        sent.append(request.method)
+
+    auth = ClientCredentials(url, "demo-client", "demo-secret")
+    http = httpx2.AsyncClient(event_hooks={"request": [note]})
+    async with WritingClient(auth, http=http) as client:
+        assert (await client.create("Lead", LastName="Free", Company="B")).startswith("00Q")
+        demo.faults("unavailable")
+        sent.clear()
+        for work in (client.limits(), client.create("Lead", LastName="Once", Company="B")):
+            with pytest.raises(OrgUnavailable):
+                await work
+    assert (sent.count("GET"), sent.count("POST")) == (4, 1)
 
 
 async def test_pages_are_followed(client: SalesforceClient, demo: Running) -> None:

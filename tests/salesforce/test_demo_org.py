@@ -13,7 +13,7 @@ import pytest
 from simple_salesforce.api import Salesforce
 from simple_salesforce.exceptions import SalesforceAuthenticationFailed, SalesforceMalformedRequest
 
-from bedstone.salesforce.demo_org.errors import Refused
+from bedstone.salesforce.demo_org.errors import ApiError
 from bedstone.salesforce.demo_org.faults import NAMES
 from bedstone.salesforce.demo_org.org import DemoOrg, open_org
 from bedstone.salesforce.demo_org.rest import RestApi
@@ -377,7 +377,7 @@ def test_subtotals_categories_and_scopes(org: DemoOrg) -> None:
         row["StageName"] for row in rows("SELECT StageName FROM Opportunity GROUP BY StageName ORDER BY StageName")
     ]
     assert stages[0] == "Prospecting"
-    with pytest.raises(Refused, match="grouped or aggregated: Amount"):
+    with pytest.raises(ApiError, match="grouped or aggregated: Amount"):
         rows("SELECT Name FROM Opportunity GROUP BY Name HAVING Amount > 1")
     online = "SELECT COUNT() FROM KnowledgeArticleVersion WHERE PublishStatus = 'Online' AND Language = 'en_US'"
     counts = [
@@ -387,7 +387,7 @@ def test_subtotals_categories_and_scopes(org: DemoOrg) -> None:
     assert counts == [120, 12, 0]
     mine = org.queries.run("SELECT COUNT() FROM Account USING SCOPE mine", V)["totalSize"]
     assert mine == org.queries.run(f"SELECT COUNT() FROM Account WHERE OwnerId = '{org.user}'", V)["totalSize"]
-    with pytest.raises(Refused, match="Scope"):
+    with pytest.raises(ApiError, match="Scope"):
         rows("SELECT Id FROM Account USING SCOPE nonsense")
 
 
@@ -405,7 +405,7 @@ def test_subtotals_categories_and_scopes(org: DemoOrg) -> None:
     ],
 )
 def test_what_an_org_refuses_is_refused(org: DemoOrg, statement: str, reason: str) -> None:
-    with pytest.raises(Refused, match=reason):
+    with pytest.raises(ApiError, match=reason):
         org.queries.run(statement, V)
 
 

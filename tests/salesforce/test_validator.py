@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bedstone.salesforce.demo_org.describing import describe
-from bedstone.salesforce.demo_org.errors import Refused
+from bedstone.salesforce.demo_org.describe import describe
+from bedstone.salesforce.demo_org.errors import ApiError
 from bedstone.salesforce.demo_org.org import DemoOrg, open_org
 from bedstone.salesforce.graph.describes import from_describe, from_row, to_row
 from bedstone.salesforce.graph.model import SchemaGraph
@@ -335,7 +335,7 @@ def test_the_org_and_the_validator_agree(graph: SchemaGraph, org: DemoOrg) -> No
         try:
             org.queries.run(query, "/v")
             is_run, reason = True, ""
-        except Refused as refused:
+        except ApiError as refused:
             is_run, reason = False, refused.message
         codes = [code for code in errors(validate(query, graph)) if code != "PICKLIST_VALUE"]
         assert (not codes) == is_run, (query, reason, codes)

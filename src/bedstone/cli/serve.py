@@ -6,7 +6,7 @@ import shlex
 import signal
 import stat
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,12 @@ from bedstone.app import App, open_app
 from bedstone.cli.clients import configurations, network_entry, snippet
 from bedstone.cli.logs import configure_logging
 from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, given_arguments, settings_options
+from bedstone.services.orgs import DEMO_ORG
 from bedstone.settings import Settings, layout
 
 if TYPE_CHECKING:
     import uvicorn
 
-    from bedstone.cli.salesforce import DemoOrgBeside
     from bedstone.transports.access import Access
     from bedstone.web import PageOptions
 
@@ -123,7 +123,7 @@ async def _serve_network(
         _announce(app)
         async with anyio.create_task_group() as tasks:
             if demo is not None:
-                tasks.start_soon(demo.serve)
+                tasks.start_soon(demo)
             if beside is None:
                 tasks.start_soon(_stop_on_signal, server)
             else:
@@ -133,15 +133,15 @@ async def _serve_network(
 
 
 @contextmanager
-def _demo_org(settings: Settings) -> "Iterator[DemoOrgBeside | None]":
-    """The demo org, if it is to run beside us, known as the org `demo`."""
+def _demo_org(settings: Settings) -> Iterator[Callable[[], Coroutine[Any, Any, None]] | None]:
+    """Open the demo org if the settings ask for it, and yield the coroutine function that serves it."""
     if settings.salesforce.demo_port is None:
         yield None
         return
-    from bedstone.cli.salesforce import DemoOrgBeside
+    from bedstone.transports.demo_org import demo_org_beside
 
-    with DemoOrgBeside.opened(layout.salesforce(settings), settings.salesforce.demo_port) as demo:
-        yield demo
+    with demo_org_beside(layout.salesforce(settings), settings.salesforce.demo_port, DEMO_ORG) as serve_demo_org:
+        yield serve_demo_org
 
 
 async def _stop_on_signal(server: "uvicorn.Server") -> None:

@@ -1,4 +1,4 @@
-"""A client of Salesforce orgs."""
+"""A client for Salesforce orgs."""
 
 from bedstone.salesforce.client.client import SalesforceClient, Usage
 from bedstone.salesforce.client.errors import (

@@ -1,4 +1,4 @@
-"""Ways to log in, one class each. Tokens and secrets never reach a log, an error or a `repr`."""
+"""Login methods, one class each. Tokens and secrets never reach a log, an error or a `repr`."""
 
 import asyncio
 import base64
@@ -28,14 +28,14 @@ BUSY_STATUS = frozenset({420, 429, 500, 502, 503, 504})
 
 @dataclass(frozen=True)
 class Session:
-    """Where the org is, and what lets us in."""
+    """The address of an org and an access token for it."""
 
     instance_url: str
     access_token: str = field(repr=False)
 
 
 class Auth(Protocol):
-    """A way to get a session. It is asked again when the org no longer takes the last one."""
+    """A login method; the client calls it again when a session has expired."""
 
     async def login(self, http: httpx2.AsyncClient) -> Session:
         """Log in."""
@@ -43,7 +43,7 @@ class Auth(Protocol):
 
 @dataclass(frozen=True)
 class AccessToken:
-    """A token somebody else got; when it is spent there is nothing we can do."""
+    """A token from elsewhere, which cannot be renewed when it expires."""
 
     instance_url: str
     token: str = field(repr=False)
@@ -51,9 +51,9 @@ class AccessToken:
 
     async def login(self, http: httpx2.AsyncClient) -> Session:
         if any(sign.isspace() for sign in self.token):
-            raise AuthError("That is not an access token: it has a blank in it.")
+            raise AuthError("Invalid access token: it contains whitespace.")
         if self.used:
-            raise AuthError("The access token is no longer accepted; get a new one.")
+            raise AuthError("The access token has expired or was revoked; log in with a new one.")
         self.used.append(True)
         return Session(self.instance_url.rstrip("/"), self.token)
 
@@ -68,12 +68,12 @@ class ClientCredentials:
 
     async def login(self, http: httpx2.AsyncClient) -> Session:
         form = {"grant_type": "client_credentials", "client_id": self.client_id, "client_secret": self.client_secret}
-        return (await _granted(http, self.login_url, form))[0]
+        return (await _request_token(http, self.login_url, form))[0]
 
 
 @dataclass(frozen=True)
 class JwtBearer:
-    """A connected app with a certificate; needs no secret at the org."""
+    """A connected app with a certificate instead of a secret."""
 
     login_url: str
     client_id: str
@@ -93,12 +93,12 @@ class JwtBearer:
         }
         key = await asyncio.to_thread(self.key_file.read_text)
         form = {"grant_type": BEARER, "assertion": jwt.encode(claims, key, "RS256")}
-        return (await _granted(http, self.login_url, form))[0]
+        return (await _request_token(http, self.login_url, form))[0]
 
 
 @dataclass
 class RefreshToken:
-    """What a browser login left; the org may hand out a new one each time, which `keep` is told."""
+    """The refresh token of a browser login; `keep` saves a new one if the org rotates it."""
 
     login_url: str
     client_id: str
@@ -110,7 +110,7 @@ class RefreshToken:
         form = {"grant_type": "refresh_token", "client_id": self.client_id, "refresh_token": self.refresh_token}
         if self.client_secret:
             form["client_secret"] = self.client_secret
-        session, answer = await _granted(http, self.login_url, form)
+        session, answer = await _request_token(http, self.login_url, form)
         if rotated := answer.get("refresh_token"):
             self.refresh_token = rotated
             if self.keep:
@@ -120,7 +120,7 @@ class RefreshToken:
 
 @dataclass(frozen=True)
 class SfCli:
-    """An org the `sf` command knows."""
+    """An org that the `sf` command is logged in to."""
 
     alias: str
 
@@ -129,13 +129,13 @@ class SfCli:
         shown = await _sf("org", "auth", "show-access-token", "--target-org", self.alias)
         token = str(shown.get("accessToken", ""))
         if not token or any(sign.isspace() for sign in token):
-            raise AuthError(f"`sf` gives no access token for {self.alias}; log in with: sf org login web")
+            raise AuthError(f"`sf` has no access token for {self.alias}; log in with: sf org login web")
         return Session(str(org["instanceUrl"]).rstrip("/"), token)
 
 
 @dataclass(frozen=True)
 class SoapLogin:
-    """Name and password, as old orgs allow it (API 64 and before)."""
+    """Username and password over SOAP, which orgs support up to API 64."""
 
     login_url: str
     username: str
@@ -152,14 +152,14 @@ class SoapLogin:
         answer = await _post(http, address, content=body, headers=headers)
         texts = _texts(answer.content)
         if "sessionId" not in texts:
-            raise AuthError(texts.get("faultstring") or "The org does not let us in.")
+            raise AuthError(texts.get("faultstring") or "Login failed: the org rejected the credentials.")
         parts = urlsplit(texts["serverUrl"])
         return Session(f"{parts.scheme}://{parts.netloc}", texts["sessionId"])
 
 
 @dataclass
 class BrowserLogin:
-    """The web server flow with PKCE: where to send the browser, and what to make of the way back."""
+    """The OAuth web server flow with PKCE: the address for the browser, and the redirect back."""
 
     login_url: str
     client_id: str
@@ -169,7 +169,7 @@ class BrowserLogin:
 
     @property
     def address(self) -> str:
-        """What the browser opens."""
+        """The address the browser opens."""
         challenge = base64.urlsafe_b64encode(hashlib.sha256(self.verifier.encode()).digest()).decode().rstrip("=")
         query = {
             "response_type": "code",
@@ -182,11 +182,11 @@ class BrowserLogin:
         }
         return f"{self.login_url.rstrip('/')}/services/oauth2/authorize?{urlencode(query)}"
 
-    async def finish(self, http: httpx2.AsyncClient, way_back: str) -> tuple[Session, str]:
-        """The session and the refresh token that the redirect stands for."""
-        found = {name: values[0] for name, values in parse_qs(urlsplit(way_back).query).items()}
+    async def finish(self, http: httpx2.AsyncClient, redirect: str) -> tuple[Session, str]:
+        """Exchange the code in the redirect for a session and a refresh token."""
+        found = {name: values[0] for name, values in parse_qs(urlsplit(redirect).query).items()}
         if found.get("state") != self.state or "code" not in found:
-            raise AuthError(found.get("error_description") or "The login was not finished.")
+            raise AuthError(found.get("error_description") or "The browser login was not completed.")
         form = {
             "grant_type": "authorization_code",
             "code": found["code"],
@@ -194,18 +194,20 @@ class BrowserLogin:
             "redirect_uri": self.redirect_uri,
             "code_verifier": self.verifier,
         }
-        session, answer = await _granted(http, self.login_url, form)
+        session, answer = await _request_token(http, self.login_url, form)
         return session, str(answer.get("refresh_token", ""))
 
 
-async def _granted(http: httpx2.AsyncClient, login_url: str, form: dict[str, str]) -> tuple[Session, dict[str, str]]:
+async def _request_token(
+    http: httpx2.AsyncClient, login_url: str, form: dict[str, str]
+) -> tuple[Session, dict[str, str]]:
     answer = await _post(http, f"{login_url.rstrip('/')}/services/oauth2/token", data=form)
     if answer.status_code in BUSY_STATUS:
-        raise OrgUnavailable(f"{login_url} is busy: it answered {answer.status_code}.")
+        raise OrgUnavailable(f"{login_url} is unavailable: status {answer.status_code}.")
     try:
         body = answer.json()
     except ValueError:
-        raise AuthError(f"{login_url} is no address to log in at.") from None
+        raise AuthError(f"{login_url} is not a Salesforce login URL.") from None
     if answer.status_code != OK:
         raise AuthError(error_of(answer.status_code, body).message)
     return Session(str(body["instance_url"]).rstrip("/"), str(body["access_token"])), body
@@ -219,7 +221,7 @@ async def _post(http: httpx2.AsyncClient, address: str, **request: Any) -> httpx
 
 
 def _texts(data: bytes) -> dict[str, str]:
-    """The texts of an XML answer by the names of their elements."""
+    """Return the texts of an XML answer by the names of their elements."""
     try:
         root = etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True))
     except etree.XMLSyntaxError:

@@ -1,4 +1,4 @@
-"""A thin asynchronous client of the REST API: one pool of connections, one login at a time, patience where it helps."""
+"""An asynchronous client of the REST API: one connection pool, one login at a time, retries for reads."""
 
 import asyncio
 import random
@@ -17,12 +17,14 @@ from bedstone.salesforce.client.auth import TIMEOUT, Auth, Session
 from bedstone.salesforce.client.errors import BUSY, UNAUTHORIZED, OrgUnavailable, SalesforceError, error_of, first_error
 from bedstone.salesforce.soql.quoting import soql_list
 
-CONNECTIONS = 10
-TRIES, FIRST_WAIT, LONGEST_WAIT = 4, 0.5, 8.0
-RETRIED = frozenset({420, 429, 502, 503, 504})
-NEWEST_VERSION = 66
-DESCRIBES_AT_ONCE = 25
-LONGEST_LIST = 200  # ids in one IN, which keeps addresses short
+MAX_CONNECTIONS = 10
+MAX_ATTEMPTS = 4
+FIRST_WAIT = 0.5
+MAX_WAIT = 8.0
+BUSY_STATUS = frozenset({420, 429, 502, 503, 504})
+MAX_VERSION = 66
+MAX_DESCRIBES = 25  # in one call
+MAX_IDS = 200  # in one IN, which keeps addresses short
 USAGE = re.compile(r"api-usage=(\d+)/(\d+)")
 NOT_MODIFIED = 304
 FIRST_ERROR = 400
@@ -30,19 +32,22 @@ FIRST_ERROR = 400
 
 @dataclass(frozen=True)
 class Usage:
-    """The calls of the day: used, and allowed."""
+    """The daily API calls: used and allowed."""
 
     used: int
     limit: int
 
     @property
     def share(self) -> float:
-        """0 to 1."""
+        """The used share of the limit, from 0 to 1."""
         return self.used / self.limit if self.limit else 0.0
 
 
 class SalesforceClient:
-    """One org. `version` is negotiated unless it is given."""
+    """A client of one org; `version` is negotiated unless it is given.
+
+    A `read_only` client sends nothing but reads, and only reads are retried.
+    """
 
     def __init__(
         self,
@@ -56,7 +61,9 @@ class SalesforceClient:
         self._read_only = read_only
         self._version = version
         self._http = http or httpx2.AsyncClient(
-            timeout=TIMEOUT, limits=httpx2.Limits(max_connections=CONNECTIONS), headers={"accept": "application/json"}
+            timeout=TIMEOUT,
+            limits=httpx2.Limits(max_connections=MAX_CONNECTIONS),
+            headers={"accept": "application/json"},
         )
         self._session: Session | None = None
         self._logging_in = asyncio.Lock()
@@ -72,24 +79,22 @@ class SalesforceClient:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._http.aclose()
 
-    # Reading
-
     async def query(self, soql: str, *, all_rows: bool = False, batch: int | None = None) -> dict[str, Any]:
-        """The first page of a query; `batch` is how many records a page should have, 200 at least."""
+        """Return the first page of a query; `batch` is the number of records per page, at least 200."""
         base = await self.base()
         headers = {"Sforce-Query-Options": f"batchSize={batch}"} if batch else {}
         path = f"{base}/{'queryAll' if all_rows else 'query'}"
         return await self._json("GET", path, params={"q": soql}, headers=headers)
 
     async def more(self, next_records_url: str) -> dict[str, Any]:
-        """A further page."""
+        """Return a further page."""
         return await self._json("GET", next_records_url)
 
     async def rows(self, soql: str, *, all_rows: bool = False) -> AsyncIterator[dict[str, Any]]:
-        """Every record of a query, page by page."""
+        """Yield every record of a query, page by page."""
         page = await self.query(soql, all_rows=all_rows)
         while True:
             for record in page["records"]:
@@ -99,33 +104,27 @@ class SalesforceClient:
             page = await self.more(page["nextRecordsUrl"])
 
     async def rows_by_id(self, select: str, ids: Sequence[str]) -> list[dict[str, Any]]:
-        """`SELECT ... FROM ...` for some ids, in their order, in as many queries as addresses allow."""
+        """Run `SELECT ... FROM ...` for some ids, and return the records in the order of the ids."""
         found: dict[str, dict[str, Any]] = {}
-        for start in range(0, len(ids), LONGEST_LIST):
-            async for row in self.rows(f"{select} WHERE Id IN {soql_list(ids[start : start + LONGEST_LIST])}"):
+        for start in range(0, len(ids), MAX_IDS):
+            async for row in self.rows(f"{select} WHERE Id IN {soql_list(ids[start : start + MAX_IDS])}"):
                 found[row["Id"]] = row
         return [found[record] for record in ids if record in found]
 
     async def search(self, sosl: str) -> list[dict[str, Any]]:
-        """What a search finds."""
+        """Return what a search finds."""
         answer = await self._json("GET", f"{await self.base()}/search", params={"q": sosl})
         records: list[dict[str, Any]] = answer["searchRecords"] if isinstance(answer, dict) else answer
         return records
 
-    async def parameterized_search(self, body: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The same, asked with parameters."""
-        answer = await self._json("POST", f"{await self.base()}/parameterizedSearch", json=dict(body), repeat=True)
-        records: list[dict[str, Any]] = answer["searchRecords"]
-        return records
-
     async def describe_global(self) -> list[dict[str, Any]]:
-        """Every object in a line."""
+        """List every object."""
         answer = await self._json("GET", f"{await self.base()}/sobjects")
         objects: list[dict[str, Any]] = answer["sobjects"]
         return objects
 
     async def describe(self, name: str, *, since: str | None = None) -> dict[str, Any] | None:
-        """An object; None if it is what it was at a time."""
+        """Describe an object; return None if it has not changed since a time."""
         headers = {"If-Modified-Since": since} if since else {}
         answer = await self._send(
             "GET", f"{await self.base()}/sobjects/{quote(name, safe='')}/describe", headers=headers
@@ -135,10 +134,10 @@ class SalesforceClient:
     async def describe_many(
         self, names: Sequence[str], *, since: Mapping[str, str] | None = None
     ) -> AsyncIterator[tuple[str, int, Any]]:
-        """Describes of many objects, 25 for one call: name, status, and what it says (nothing for those unchanged)."""
+        """Describe many objects, 25 per call; yield name, status and description, which is null if unchanged."""
         base = await self.base()
-        for start in range(0, len(names), DESCRIBES_AT_ONCE):
-            part = names[start : start + DESCRIBES_AT_ONCE]
+        for start in range(0, len(names), MAX_DESCRIBES):
+            part = names[start : start + MAX_DESCRIBES]
             requests = [
                 {
                     "method": "GET",
@@ -148,99 +147,60 @@ class SalesforceClient:
                 }
                 for number, name in enumerate(part)
             ]
-            answer = await self._json("POST", f"{base}/composite", json={"compositeRequest": requests}, repeat=True)
+            answer = await self._json("POST", f"{base}/composite", json={"compositeRequest": requests})
             for name, item in zip(part, answer["compositeResponse"], strict=True):
                 yield name, item["httpStatusCode"], item["body"]
 
     async def limits(self) -> dict[str, Any]:
-        """What the org allows, and what is left of it."""
+        """Return the limits of the org and what remains of them."""
         return await self._json("GET", f"{await self.base()}/limits")
 
-    async def tooling_query(self, soql: str) -> dict[str, Any]:
-        """A query of the Tooling API."""
-        return await self._json("GET", f"{await self.base()}/tooling/query", params={"q": soql})
-
     async def get(self, path: str, *, headers: Mapping[str, str] | None = None, **params: str) -> Any:
-        """Any address below the version."""
+        """Read any path below the API version."""
         return await self._json("GET", f"{await self.base()}/{path}", params=params, headers=dict(headers or {}))
 
-    # Changing
-
-    async def record(self, name: str, record_id: str, fields: Sequence[str] = ()) -> dict[str, Any]:
-        """A record by its id."""
-        params = {"fields": ",".join(fields)} if fields else {}
-        return await self._json(
-            "GET", f"{await self.base()}/sobjects/{quote(name, safe='')}/{quote(record_id, safe='')}", params=params
-        )
-
-    async def create(self, name: str, values: Mapping[str, Any]) -> str:
-        """Add a record; its id. It is never sent twice."""
-        self._check_writable()
-        answer = await self._json(
-            "POST", f"{await self.base()}/sobjects/{quote(name, safe='')}", json=dict(values), repeat=False
-        )
-        return str(answer["id"])
-
-    async def update(self, name: str, record_id: str, values: Mapping[str, Any]) -> None:
-        """Change a record."""
-        self._check_writable()
-        await self._send(
-            "PATCH",
-            f"{await self.base()}/sobjects/{quote(name, safe='')}/{quote(record_id, safe='')}",
-            json=dict(values),
-        )
-
-    async def delete(self, name: str, record_id: str) -> None:
-        """Remove a record."""
-        self._check_writable()
-        await self._send("DELETE", f"{await self.base()}/sobjects/{quote(name, safe='')}/{quote(record_id, safe='')}")
-
-    def _check_writable(self) -> None:
-        if self._read_only:
-            raise ReadOnly("This org is pinned: nothing of ours changes it.")
-
-    # The way there
+    # Requests
 
     async def base(self) -> str:
-        """The path of the API's version: the newest both sides know."""
+        """Return the path of the API version: the newest that both sides support."""
         if self._version is None:
-            session = await self._logged_in(None)
-            answer = await self._http_request("GET", f"{session.instance_url}/services/data", repeat=True)
+            session = await self._open_session(None)
+            answer = await self._http_request("GET", f"{session.instance_url}/services/data")
             if answer.status_code >= FIRST_ERROR:
                 raise error_of(answer.status_code, _body(answer))
             offered = [float(item["version"]) for item in _read_json(answer)]
-            self._version = f"{min(max(offered), NEWEST_VERSION):.1f}"
+            self._version = f"{min(max(offered), MAX_VERSION):.1f}"
         return f"/services/data/v{self._version}"
 
     async def _json(self, method: str, path: str, **request: Any) -> dict[str, Any]:
         answer: dict[str, Any] = _read_json(await self._send(method, path, **request))
         return answer
 
-    async def _send(self, method: str, path: str, *, repeat: bool = True, **request: Any) -> httpx2.Response:
-        """A request with a session; one that is spent is renewed once."""
-        session = await self._logged_in(None)
+    async def _send(self, method: str, path: str, **request: Any) -> httpx2.Response:
+        """Send a request with a session; an expired session is renewed once."""
+        if self._read_only and not _is_read(method, request):
+            raise ReadOnly("This org is read-only; see `bedstone salesforce orgs`.")
+        session = await self._open_session(None)
         for attempt in range(2):
             headers = {**request.get("headers", {}), "Authorization": f"Bearer {session.access_token}"}
             given = {key: value for key, value in request.items() if key != "headers"}
-            answer = await self._http_request(
-                method, f"{session.instance_url}{path}", repeat=repeat, headers=headers, **given
-            )
+            answer = await self._http_request(method, f"{session.instance_url}{path}", headers=headers, **given)
             if answer.status_code != UNAUTHORIZED or attempt:
                 break
-            session = await self._logged_in(session)
+            session = await self._open_session(session)
         if answer.status_code >= FIRST_ERROR:
             raise error_of(answer.status_code, _body(answer))
         return answer
 
-    async def _logged_in(self, spent: Session | None) -> Session:
-        """The session; a new one if the last is spent. However many ask, one logs in."""
-        if self._session is not None and self._session is not spent:
+    async def _open_session(self, expired: Session | None) -> Session:
+        """Return the session, or a new one if the last has expired; concurrent callers share one login."""
+        if self._session is not None and self._session is not expired:
             return self._session
-        asked = time.monotonic()
+        called_at = time.monotonic()
         async with self._logging_in:
-            if self._failed is not None and self._failed[0] >= asked:  # whoever waited meanwhile hears the same
+            if self._failed is not None and self._failed[0] >= called_at:  # it failed while this caller waited
                 raise self._failed[1]
-            if self._session is None or self._session is spent:
+            if self._session is None or self._session is expired:
                 try:
                     self._session = await self._login()
                 except SalesforceError as error:
@@ -250,32 +210,33 @@ class SalesforceClient:
 
     async def _login(self) -> Session:
         wait = FIRST_WAIT
-        for _ in range(TRIES - 1):
+        for _ in range(MAX_ATTEMPTS - 1):
             try:
                 return await self._auth.login(self._http)
             except OrgUnavailable:
                 await asyncio.sleep(wait)
-                wait = min(wait * 2, LONGEST_WAIT)
+                wait = min(wait * 2, MAX_WAIT)
         return await self._auth.login(self._http)
 
-    async def _http_request(self, method: str, address: str, *, repeat: bool, **request: Any) -> httpx2.Response:
-        """With patience for an org that is busy: only where repeating changes nothing."""
+    async def _http_request(self, method: str, address: str, **request: Any) -> httpx2.Response:
+        """Send a request, and retry a read while the org is busy."""
         wait = FIRST_WAIT
-        for attempt in range(1, TRIES + 1):
-            last = attempt == TRIES or not repeat
+        attempts = MAX_ATTEMPTS if _is_read(method, request) else 1
+        for attempt in range(1, attempts + 1):
+            is_last = attempt == attempts
             try:
                 answer = await self._http.request(method, address, **request)
             except httpx2.InvalidURL:
-                raise SalesforceError("The request is too long for an address.") from None
+                raise SalesforceError("The query is too long for a URL.") from None
             except httpx2.HTTPError as error:
-                if last:
+                if is_last:
                     raise OrgUnavailable(f"The org does not answer: {type(error).__name__}.") from None
             else:
                 self._note_usage(answer)
-                if last or not _is_busy(answer):
+                if is_last or not _is_busy(answer):
                     return answer
-            await asyncio.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
-            wait = min(wait * 2, LONGEST_WAIT)
+            await asyncio.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
+            wait = min(wait * 2, MAX_WAIT)
         raise AssertionError("unreachable")
 
     def _note_usage(self, answer: httpx2.Response) -> None:
@@ -284,8 +245,14 @@ class SalesforceClient:
             self.usage = Usage(int(found[1]), int(found[2]))
 
 
+def _is_read(method: str, request: Mapping[str, Any]) -> bool:
+    """Return whether a request changes nothing: GET, or a composite request of nothing but GET."""
+    parts = request.get("json", {}).get("compositeRequest", ())
+    return method == "GET" or (len(parts) > 0 and all(part["method"] == "GET" for part in parts))
+
+
 def _is_busy(answer: httpx2.Response) -> bool:
-    if answer.status_code in RETRIED:
+    if answer.status_code in BUSY_STATUS:
         return True
     if answer.status_code < FIRST_ERROR:
         return False
@@ -294,7 +261,7 @@ def _is_busy(answer: httpx2.Response) -> bool:
 
 
 def _read_json(answer: httpx2.Response) -> Any:
-    """What an org says; a page for people, as during maintenance, is no answer."""
+    """Return the JSON of an answer; during maintenance an org answers with HTML."""
     try:
         return answer.json()
     except ValueError:

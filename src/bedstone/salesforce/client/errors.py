@@ -1,4 +1,4 @@
-"""Every error of Salesforce as one of ours, decided in one place by its code."""
+"""Errors of the Salesforce API, mapped to exceptions by their codes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,31 +7,31 @@ from bedstone.errors import BedstoneError, NotFound, Unavailable
 
 
 class SalesforceError(BedstoneError):
-    """An org refused something; `details` has the status, Salesforce's code and its message."""
+    """An org rejected a request; `details` has the status, Salesforce's code and its message."""
 
     code = "SF_API_ERROR"
 
 
 class AuthError(SalesforceError):
-    """The org does not let us in."""
+    """Login failed: the org rejected the credentials."""
 
     code = "AUTH_ERROR"
 
 
 class PermissionDenied(SalesforceError):
-    """The user may not do that."""
+    """The user has no permission for the request."""
 
     code = "PERMISSION_DENIED"
 
 
 class LimitExceeded(SalesforceError):
-    """The org's calls of the day are used up: asking again would not help."""
+    """The daily API limit is exceeded; a retry cannot help."""
 
     code = "RATE_LIMIT_EXCEEDED"
 
 
 class RecordNotFound(SalesforceError, NotFound):
-    """There is no such record or resource."""
+    """The record or resource does not exist."""
 
     code = "NOT_FOUND"
 
@@ -49,12 +49,15 @@ DENIED = frozenset(
 MISSING = frozenset({"NOT_FOUND", "ENTITY_IS_DELETED"})
 LIMIT = "REQUEST_LIMIT_EXCEEDED"
 BUSY = frozenset({"UNABLE_TO_LOCK_ROW", "SERVER_UNAVAILABLE"})
-UNAUTHORIZED, FORBIDDEN, NOT_FOUND_STATUS = 401, 403, 404
-TOO_MANY, FIRST_SERVER_ERROR = frozenset({420, 429}), 500
+UNAUTHORIZED = 401
+FORBIDDEN = 403
+NOT_FOUND_STATUS = 404
+FIRST_SERVER_ERROR = 500
+TOO_MANY = frozenset({420, 429})
 
 
 def first_error(body: Any) -> tuple[str, str]:
-    """Code and message of an answer's first error, whatever its shape."""
+    """Return the code and message of the first error in an answer of any shape."""
     entry = body[0] if isinstance(body, list) and body else body
     if not isinstance(entry, Mapping):
         return "", ""
@@ -63,10 +66,10 @@ def first_error(body: Any) -> tuple[str, str]:
 
 
 def error_of(status: int, body: Any) -> SalesforceError:
-    """The error an answer stands for."""
+    """Return the exception for an error answer."""
     code, message = first_error(body)
     details = {"status": status, "errorCode": code, "message": message}
-    said = message.strip() or f"Salesforce answered {status}."
+    text = message.strip() or f"Salesforce answered {status}."
     kind: type[SalesforceError] = SalesforceError
     if code in AUTH or status == UNAUTHORIZED or code.startswith("invalid_"):
         kind = AuthError
@@ -78,4 +81,4 @@ def error_of(status: int, body: Any) -> SalesforceError:
         kind = PermissionDenied
     elif code in BUSY or status in TOO_MANY or status >= FIRST_SERVER_ERROR:
         kind = OrgUnavailable
-    return kind(said, details=details)
+    return kind(text, details=details)

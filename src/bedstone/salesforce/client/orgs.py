@@ -1,4 +1,4 @@
-"""Orgs by name: how each is logged into, with secrets in the system's keyring or in a file only the user can read."""
+"""Saved orgs: how to log in to each, with secrets in the system's keyring or in a file only the user can read."""
 
 import json
 import os
@@ -40,7 +40,7 @@ class UnknownOrg(NotFound):
 
 @dataclass(frozen=True)
 class Org:
-    """How an org is reached. `url` is where one logs in; with an access token, where the org is."""
+    """How to log in to an org; `url` is the login URL, or with an access token the URL of the org."""
 
     name: str
     method: Method
@@ -52,7 +52,7 @@ class Org:
 
 
 class Orgs:
-    """The orgs of a data folder."""
+    """The saved orgs of a data folder."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "orgs.json"
@@ -67,38 +67,38 @@ class Orgs:
         return found.st_ino, found.st_mtime_ns
 
     def all(self) -> list[Org]:
-        """Every org, by name."""
+        """Return every org."""
         return [Org(**item) for item in self._read(self._file).values()]
 
     def get(self, name: str | None = None) -> Org:
-        """An org by name; without one, the only one there is."""
+        """Return an org by its name, or the only one."""
         known = {org.name: org for org in self.all()}
         if name is None and len(known) == 1:
             return next(iter(known.values()))
         if name is None or name not in known:
             listed = ", ".join(known) or "none yet; `bedstone salesforce login` adds one"
             raise UnknownOrg(
-                f"Say which org with --org ({listed})." if name is None else f"Unknown org {name!r}; known: {listed}."
+                f"Choose an org with --org ({listed})." if name is None else f"Unknown org {name!r}; known: {listed}."
             )
         return known[name]
 
     def add(self, org: Org, secret: str = "") -> None:
-        """Remember an org, in place of the one with its name."""
+        """Save an org; it replaces the one with its name."""
         given = asdict(org) | {"secret": secret}
         missing = [part for part in NEEDS[org.method] if not given[part]]
         if missing:
             raise InvalidInput(f"The method {org.method} needs: {', '.join(missing)}.")
         if secret:
-            self._keep_secret(org.name, secret)
+            self._save_secret(org.name, secret)
         self._write(self._file, self._read(self._file) | {org.name: asdict(org)})
 
     def folder_name(self, org: Org) -> str:
-        """A name for a folder of its own: another one for another org or user under the same name."""
+        """Return the name of the org's folder; another org or user under the same name gets another folder."""
         identity = sha256("\n".join((org.name, org.method, org.url, org.client_id, org.username)).encode()).hexdigest()
         return f"{re.sub(r'[^A-Za-z0-9-]', '_', org.name)[:40]}-{identity[:12]}"
 
     def remove(self, name: str) -> None:
-        """Forget an org and its secret."""
+        """Remove an org and its secret."""
         self.get(name)
         self._write(self._file, {key: value for key, value in self._read(self._file).items() if key != name})
         self._write(self._secrets, {key: value for key, value in self._read(self._secrets).items() if key != name})
@@ -109,8 +109,8 @@ class Orgs:
                 return
 
     def auth(self, org: Org) -> Auth:
-        """How to log in."""
-        return auth_of(org, self._secret(org.name), lambda new: self._keep_secret(org.name, new))
+        """Return the login method of an org."""
+        return auth_of(org, self._secret(org.name), lambda new: self._save_secret(org.name, new))
 
     def _secret(self, name: str) -> str:
         if keyring := _keyring():
@@ -122,12 +122,12 @@ class Orgs:
                 return str(found)
         return str(self._read(self._secrets).get(name, ""))
 
-    def _keep_secret(self, name: str, secret: str) -> None:
+    def _save_secret(self, name: str, secret: str) -> None:
         if keyring := _keyring():
             try:
                 keyring.set_password(SERVICE, name, secret)
             except keyring.errors.KeyringError:
-                pass  # no keyring here: the file does
+                pass  # fall back to the file
             else:
                 return
         self._write(self._secrets, self._read(self._secrets) | {name: secret})
@@ -139,12 +139,12 @@ class Orgs:
         except FileNotFoundError:
             return {}
         except ValueError:
-            raise InvalidSetting(f"{file} is damaged; mend it or remove it.") from None
+            raise InvalidSetting(f"{file} is not valid JSON; fix or remove it.") from None
         return data
 
     @staticmethod
     def _write(file: Path, data: Mapping[str, Any]) -> None:
-        """Readable by its owner alone from the first byte on, and complete or not there."""
+        """Write a file atomically; only its owner can ever read it."""
         file.parent.mkdir(parents=True, exist_ok=True)
         draft = file.with_suffix(f".{os.getpid()}.tmp")
         handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -154,7 +154,7 @@ class Orgs:
 
 
 def auth_of(org: Org, secret: str, keep: Callable[[str], None] | None = None) -> Auth:
-    """How to log into an org; `keep` is told a secret that replaces the given one."""
+    """Return the login method of an org; `keep` saves a secret that replaces the given one."""
     match org.method:
         case "access-token":
             return AccessToken(org.url, secret)
@@ -171,7 +171,7 @@ def auth_of(org: Org, secret: str, keep: Callable[[str], None] | None = None) ->
 
 
 def _keyring() -> Any:
-    """The system's keyring, where the package for it is installed and there is one."""
+    """Return the system's keyring, or None without one or without the package for it."""
     try:
         import keyring  # noqa: PLC0415 - an extra
         import keyring.errors  # noqa: PLC0415

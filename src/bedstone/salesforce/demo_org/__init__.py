@@ -1,1 +1,1 @@
-"""The demo org: a Salesforce REST server of our own, small and faithful, for trying things and for tests."""
+"""The demo org: a small, faithful Salesforce REST server for demonstrations and tests."""

@@ -1,11 +1,11 @@
-"""Conditions to SQL with bound parameters, with the org's rules for null, case, ids, dates and picklists."""
+"""Compiles conditions to SQL with bound parameters, by an org's rules for null, case, ids, dates and picklists."""
 
 from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Any
 
-from bedstone.salesforce.demo_org.dates import parsed_moment, stored_moment
-from bedstone.salesforce.demo_org.errors import Refused, malformed
+from bedstone.salesforce.demo_org.dates import format_moment, parse_moment
+from bedstone.salesforce.demo_org.errors import ApiError, malformed
 from bedstone.salesforce.demo_org.schema import ID_TYPES, NUMBER_TYPES, TEXT_TYPES, FieldType
 from bedstone.salesforce.demo_org.scope import DATE_FUNCTIONS, Resolved, Scope
 from bedstone.salesforce.ids import long_id
@@ -37,15 +37,17 @@ from bedstone.salesforce.soql.tree import (
 Sql = tuple[str, tuple[Any, ...]]
 SQL_OPERATORS = {"=": "IS", "!=": "IS NOT", "<>": "IS NOT", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
 NO_SEMI_JOIN = frozenset({"activityhistory", "attachment", "event", "note", "openactivity", "task"})
-MOST_SEMI_JOINS = 2
-SHOWN_ONLY = frozenset({"format", "convertcurrency"})
-FLAT_TERMS = 50
-LONGEST_TEXT, MOST_UNITS = 4_000, 99_999
-FIRST_YEAR, LAST_YEAR = 1700, 4000
+MAX_SEMI_JOINS = 2
+SELECT_ONLY = frozenset({"format", "convertcurrency"})
+MAX_FLAT_TERMS = 50
+MAX_TEXT = 4_000
+MAX_DATE_UNITS = 99_999
+MIN_YEAR = 1700
+MAX_YEAR = 4000
 
 
 class Conditions:
-    """Compiles WHERE and HAVING of one scope."""
+    """Compiles WHERE or HAVING of one scope."""
 
     def __init__(self, scope: Scope, *, having: bool = False, nested: bool = False) -> None:
         self._scope = scope
@@ -54,43 +56,43 @@ class Conditions:
         self._semi_joins = 0
 
     def compile(self, condition: Condition) -> Sql:
-        """A whole condition."""
+        """Return a condition as SQL with its parameters."""
         return self._condition(condition, top=True)
 
-    def _condition(self, condition: Condition, *, top: bool, joint: str = "") -> Sql:  # noqa: PLR0911 - one for each
+    def _condition(self, condition: Condition, *, top: bool, junction: str = "") -> Sql:  # noqa: PLR0911 - one per kind
         match condition:
             case And(terms):
-                return self._joined(" AND ", terms, top=top, joint="AND")
+                return self._join(" AND ", terms, top=top, junction="AND")
             case Or(terms):
-                return self._joined(" OR ", terms, top=False, joint="OR")
+                return self._join(" OR ", terms, top=False, junction="OR")
             case Not(term):
-                sql, params = self._condition(term, top=False, joint="NOT")
+                sql, params = self._condition(term, top=False, junction="NOT")
                 return f"NOT coalesce({sql}, 0)", params
             case Comparison():
                 return self._comparison(condition)
             case Choice():
                 return self._choice(condition)
             case Membership(values=SemiJoin() as inner):
-                return self._semi_join(condition, inner, top=top, joint=joint)
+                return self._semi_join(condition, inner, top=top, junction=junction)
             case Membership():
                 return self._membership(condition)
 
-    def _joined(self, sign: str, terms: Sequence[Condition], *, top: bool, joint: str) -> Sql:
-        parts = [self._condition(term, top=top, joint=joint) for term in terms]
-        return _balanced(sign, [sql for sql, _ in parts]), tuple(value for _, params in parts for value in params)
+    def _join(self, sign: str, terms: Sequence[Condition], *, top: bool, junction: str) -> Sql:
+        parts = [self._condition(term, top=top, junction=junction) for term in terms]
+        return _join_balanced(sign, [sql for sql, _ in parts]), tuple(value for _, params in parts for value in params)
 
-    def _left(self, expression: Expression | Sum) -> Resolved:
+    def _resolve(self, expression: Expression | Sum) -> Resolved:
         if isinstance(expression, Sum):
             raise malformed(f"unexpected token: '{expression.operator}'", expression.span[0])
-        if isinstance(expression, Call) and expression.name.lower() in SHOWN_ONLY:
+        if isinstance(expression, Call) and expression.name.lower() in SELECT_ONLY:
             raise malformed(f"{expression.name} can not be used in a filter", expression.span[0])
         found = self._scope.expression(expression)
         if found.is_aggregate and not self._having:
             raise malformed(f"Grouped field should not be aggregated: {_name(expression)}", expression.span[0])
         if not found.field.filterable and not found.is_aggregate and isinstance(expression, Path):
             if found.field.type == "address":
-                raise Refused("INVALID_FIELD", "Address fields can only be filtered using Distance expressions")
-            raise Refused(
+                raise ApiError("INVALID_FIELD", "Address fields can only be filtered using Distance expressions")
+            raise ApiError(
                 "INVALID_FIELD",
                 f"field '{found.field.name}' can not be filtered in a query call",
                 position=expression.span[0],
@@ -98,17 +100,17 @@ class Conditions:
         return found
 
     def _comparison(self, node: Comparison) -> Sql:
-        left = self._left(node.left)
+        left = self._resolve(node.left)
         field, operator = left.field, node.operator
         if isinstance(node.left, Distance) and operator not in ("<", ">"):
             raise malformed("Only < and > are allowed with DISTANCE", node.span[0])
         if field.type in ("address", "location") and not isinstance(node.left, Distance):
-            raise Refused("INVALID_FIELD", "Address fields can only be filtered using Distance expressions")
+            raise ApiError("INVALID_FIELD", "Address fields can only be filtered using Distance expressions")
         if operator == "LIKE":
             return self._like(left, node.right)
         if field.type in ID_TYPES | {"boolean"} and operator in ("<", ">", "<=", ">="):
             kind = "boolean" if field.type == "boolean" else "id"
-            raise Refused("INVALID_QUERY_FILTER_OPERATOR", f"invalid operator on {kind} field", position=node.span[0])
+            raise ApiError("INVALID_QUERY_FILTER_OPERATOR", f"invalid operator on {kind} field", position=node.span[0])
         if isinstance(node.right, Money) and left.is_aggregate:
             raise malformed("A currency can not be compared with an aggregate", node.right.span[0])
         if isinstance(node.right, DateLiteral):
@@ -123,27 +125,27 @@ class Conditions:
             if operator not in ("=", "!=", "<>"):
                 return "0", ()
             return f"{left.sql} {SQL_OPERATORS[operator]} NULL", left.params
-        sql, given = self._folded(left.sql, field, value)
+        sql, given = self._fold(left.sql, field, value)
         return f"{sql} {SQL_OPERATORS[operator]} {given}", (*left.params, value)
 
     @staticmethod
-    def _folded(sql: str, field: FieldType, value: Any) -> tuple[str, str]:
-        """Texts are compared without case; beyond ASCII by a function of ours, which is slower."""
+    def _fold(sql: str, field: FieldType, value: Any) -> tuple[str, str]:
+        """Return both sides for a comparison without case; beyond ASCII it takes a slower function."""
         if field.type not in TEXT_TYPES or not isinstance(value, str):
             return sql, "?"
         return (f"{sql} COLLATE NOCASE", "? COLLATE NOCASE") if value.isascii() else (f"folded({sql})", "folded(?)")
 
     def _like(self, left: Resolved, value: Value) -> Sql:
         if left.field.type in ID_TYPES:
-            raise Refused("INVALID_QUERY_FILTER_OPERATOR", "invalid operator on id field")
+            raise ApiError("INVALID_QUERY_FILTER_OPERATOR", "invalid operator on id field")
         if left.owner is not None and left.owner.name.endswith("__x"):
             raise malformed("LIKE is not supported on external objects")
         if left.field.type not in TEXT_TYPES or left.field.type == "multipicklist":
-            raise Refused("INVALID_QUERY_FILTER_OPERATOR", f"invalid operator on {left.field.type} field")
+            raise ApiError("INVALID_QUERY_FILTER_OPERATOR", f"invalid operator on {left.field.type} field")
         if isinstance(value, Null):
             return f"{left.sql} IS NULL", left.params
         if not isinstance(value, Text):
-            raise malformed(f"unexpected token: '{_shown(value)}'", value.span[0])
+            raise malformed(f"unexpected token: '{_source_text(value)}'", value.span[0])
         if value.value.isascii():
             return f"{left.sql} LIKE ? ESCAPE '\\'", (*left.params, value.value)
         return f"folded({left.sql}) LIKE folded(?) ESCAPE '\\'", (*left.params, value.value)
@@ -153,15 +155,17 @@ class Conditions:
         if kind not in ("date", "datetime"):
             raise self._wrong_type(left.field, literal)
         is_counted = literal.name in COUNTED_DATE_LITERALS
-        if is_counted != (literal.count is not None) or (is_counted and not 1 <= (literal.count or 0) <= MOST_UNITS):
+        if is_counted != (literal.count is not None) or (
+            is_counted and not 1 <= (literal.count or 0) <= MAX_DATE_UNITS
+        ):
             raise malformed(f"unexpected token: '{literal.name}'", literal.span[0])
         calendar = self._scope.calendar
         try:
             first, last = calendar.range(literal)
         except (ValueError, OverflowError):
             raise malformed(f"Invalid date literal: {literal.name}", literal.span[0]) from None
-        write: Callable[[date], str] = date.isoformat if kind == "date" else calendar.moment
-        start, end = write(first), write(last)
+        format_day: Callable[[date], str] = date.isoformat if kind == "date" else calendar.start_of
+        start, end = format_day(first), format_day(last)
         sql, extra = left.sql, left.params
         match operator:
             case "=":
@@ -178,7 +182,7 @@ class Conditions:
                 return f"{sql} >= ?", (*extra, start)
 
     def _membership(self, node: Membership) -> Sql:
-        left = self._left(node.left)
+        left = self._resolve(node.left)
         assert isinstance(node.values, tuple)
         parts = [self._comparison(Comparison(node.left, "=", value, node.span)) for value in node.values]
         simple = left.field.type != "boolean" and all(
@@ -199,7 +203,7 @@ class Conditions:
             inside: Sql = (f"{sql} IN ({marks})", (*left.params, *values))
         else:
             inside = (
-                _balanced(" OR ", [sql for sql, _ in parts]),
+                _join_balanced(" OR ", [sql for sql, _ in parts]),
                 tuple(item for _, params in parts for item in params),
             )
         if not node.negated:
@@ -207,9 +211,9 @@ class Conditions:
         return f"NOT coalesce({inside[0]}, 0)", inside[1]
 
     def _choice(self, node: Choice) -> Sql:
-        left = self._left(node.left)
+        left = self._resolve(node.left)
         if left.field.type != "multipicklist":
-            raise Refused(
+            raise ApiError(
                 "INVALID_QUERY_FILTER_OPERATOR",
                 f"{node.operator.lower()} operator only valid on multipicklist field",
                 position=node.span[0],
@@ -220,23 +224,23 @@ class Conditions:
                 raise self._wrong_type(left.field, value)
             parts.append(f"includes({left.sql}, ?)")
             params += [*left.params, value.value]
-        sql = _balanced(" OR ", parts)
+        sql = _join_balanced(" OR ", parts)
         return (sql if node.operator == "INCLUDES" else f"NOT {sql}"), tuple(params)
 
-    def _semi_join(self, node: Membership, inner: SemiJoin, *, top: bool, joint: str) -> Sql:
+    def _semi_join(self, node: Membership, inner: SemiJoin, *, top: bool, junction: str) -> Sql:
         where = node.span[0]
-        if joint == "OR":
+        if junction == "OR":
             raise malformed("Semi join sub-selects are not allowed with the 'OR' operator", where)
         if self._having:
             raise malformed("Semi join sub-selects are only allowed at the top level WHERE expressions.", where)
         if self._nested:
             raise malformed("Nesting of semi join sub-selects is not supported", where)
-        if not top or joint == "NOT":
+        if not top or junction == "NOT":
             raise malformed("Semi join sub-selects are only allowed at the top level WHERE expressions.", where)
         self._semi_joins += 1
-        if self._semi_joins > MOST_SEMI_JOINS:
+        if self._semi_joins > MAX_SEMI_JOINS:
             raise malformed("Maximum 2 semi join sub-selects are allowed", where)
-        left = self._left(node.left)
+        left = self._resolve(node.left)
         if left.field.type not in ID_TYPES or not isinstance(node.left, Path) or len(node.left.parts) > 1:
             raise malformed("The left operand of a semi join must be an id or reference field", where)
         scope = Scope.of(self._scope.schema, self._scope.calendar, inner.sources, f"s{self._semi_joins}")
@@ -247,7 +251,7 @@ class Conditions:
         selected = scope.expression(inner.field)
         if selected.field.type not in ID_TYPES or not isinstance(inner.field, Path) or len(inner.field.parts) > 1:
             raise malformed("The selected field of a semi join must be an id or reference field", inner.span[0])
-        if not _held(left, self._scope) & _held(selected, scope):
+        if not _target_objects(left, self._scope) & _target_objects(selected, scope):
             raise malformed(
                 f"The selected field '{selected.field.name}' and the filtered field '{left.field.name}' "
                 "of a semi join do not hold ids of the same object type",
@@ -264,14 +268,14 @@ class Conditions:
         return f"{left.sql} IN ({found})", params
 
     def value(self, field: FieldType, value: Value) -> Any:
-        """A literal as it is stored, if it fits the field."""
+        """Return a literal as it is stored, if it fits the field."""
         if isinstance(value, Null):
             return None
         kind = field.type
         if kind in ID_TYPES and isinstance(value, Text):
             return self._id(value)
         if kind in TEXT_TYPES | {"anyType", "base64"} and isinstance(value, Text):
-            if len(value.value) > LONGEST_TEXT:
+            if len(value.value) > MAX_TEXT:
                 raise malformed("The string literal is longer than 4000 characters", value.span[0])
             return value.value or None
         if kind in NUMBER_TYPES and isinstance(value, Number | Money):
@@ -288,16 +292,16 @@ class Conditions:
             return None
         found = long_id(value.value)
         if found is None:
-            raise Refused("INVALID_QUERY_FILTER_OPERATOR", f"invalid ID field: {value.value}", position=value.span[0])
+            raise ApiError("INVALID_QUERY_FILTER_OPERATOR", f"invalid ID field: {value.value}", position=value.span[0])
         return found
 
     @staticmethod
     def _moment(value: Moment) -> str:
-        if value.kind != "time" and not FIRST_YEAR <= int(value.written[:4]) <= LAST_YEAR:
+        if value.kind != "time" and not MIN_YEAR <= int(value.written[:4]) <= MAX_YEAR:
             raise malformed(f"Invalid date: {value.written}", value.span[0])
         try:
             if value.kind == "datetime":
-                return stored_moment(parsed_moment(value.written))
+                return format_moment(parse_moment(value.written))
             if value.kind == "date":
                 return date.fromisoformat(value.written).isoformat()
         except (ValueError, OverflowError):
@@ -305,11 +309,11 @@ class Conditions:
         return f"{value.written[:8]}.000Z"
 
     @staticmethod
-    def _wrong_type(field: FieldType, value: Value) -> Refused:
+    def _wrong_type(field: FieldType, value: Value) -> ApiError:
         names = {"datetime": "dateTime", "date": "date", "boolean": "boolean", "time": "time"}
         named = names.get(field.type, "double" if field.type in NUMBER_TYPES else "string")
         quotes = "should be" if named == "string" else "should not be"
-        return Refused(
+        return ApiError(
             "INVALID_FIELD",
             f"value of filter criterion for field '{field.name}' must be of type {named} "
             f"and {quotes} enclosed in quotes",
@@ -317,22 +321,22 @@ class Conditions:
         )
 
 
-def _held(found: Resolved, scope: Scope) -> set[str]:
-    """The objects whose ids a field holds."""
+def _target_objects(found: Resolved, scope: Scope) -> set[str]:
+    """Return the objects whose ids a field holds."""
     return set(found.field.reference_to) or {scope.root.name}
 
 
-def _balanced(sign: str, parts: Sequence[str]) -> str:
-    """Many terms as a tree that is no deeper than it must be: SQLite bears a depth of 1,000."""
-    if len(parts) <= FLAT_TERMS:
+def _join_balanced(sign: str, parts: Sequence[str]) -> str:
+    """Join many terms as a balanced tree; the maximum depth of SQLite is 1,000."""
+    if len(parts) <= MAX_FLAT_TERMS:
         return f"({sign.join(parts)})"
     half = len(parts) // 2
-    return f"({_balanced(sign, parts[:half])}{sign}{_balanced(sign, parts[half:])})"
+    return f"({_join_balanced(sign, parts[:half])}{sign}{_join_balanced(sign, parts[half:])})"
 
 
 def _name(expression: Expression) -> str:
     return expression.name if isinstance(expression, Path) else "expression"
 
 
-def _shown(value: Value) -> str:
+def _source_text(value: Value) -> str:
     return getattr(value, "written", type(value).__name__)

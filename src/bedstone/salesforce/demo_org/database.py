@@ -1,4 +1,4 @@
-"""The records of the demo org in one SQLite file: a table for each object, functions SOQL needs, search by words."""
+"""The records of the demo org in one SQLite file: a table per object, functions for SOQL, a full-text index."""
 
 import json
 import math
@@ -11,53 +11,43 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from bedstone.salesforce.demo_org.dates import Calendar, parsed_moment, stored_moment
-from bedstone.salesforce.demo_org.schema import ObjectType, Schema
+from bedstone.salesforce.demo_org.dates import Calendar, format_moment, parse_moment
+from bedstone.salesforce.demo_org.schema import FieldType, ObjectType, Schema
 from bedstone.salesforce.ids import make_id
 
-EARTH_KM, MILES = 6371.0088, 0.621371192
+EARTH_RADIUS_KM = 6371.0088
+MILES_PER_KM = 0.621371192
 SQL_TYPES = {"boolean": "INTEGER", "int": "INTEGER", "double": "REAL", "currency": "REAL", "percent": "REAL"}
 
 
 class Database:
-    """One connection; requests take turns, each change is one transaction."""
+    """One connection: requests take turns, and each change is one transaction."""
 
     def __init__(self, schema: Schema, calendar: Calendar, file: Path | None = None) -> None:
         self.schema = schema
         self.calendar = calendar
         self.lock = threading.RLock()
         self._depth = 0
-        self.user = ""  # who asks
+        self.user = ""  # the id of the user who sends the request
         self._db = sqlite3.connect(file or ":memory:", isolation_level=None, check_same_thread=False)
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA case_sensitive_like = OFF")
-        self._functions()
+        self._add_functions()
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was created yet."""
+        """Whether the tables do not exist yet."""
         return not self.rows("SELECT 1 FROM sqlite_master WHERE name = '_sequence'")
 
     def create(self) -> None:
-        """Tables for every object, and the index for searches."""
+        """Create a table for every object, and the full-text index."""
         with self.transaction():
             self._db.execute("CREATE TABLE _sequence(object TEXT PRIMARY KEY, last INTEGER NOT NULL)")
             for item in self.schema.objects.values():
                 if item.name in ("Name", "KnowledgeArticleVersion"):
                     continue
-                columns = [
-                    f'"{field.name}" {SQL_TYPES.get(field.type, "TEXT")}'
-                    + (
-                        " PRIMARY KEY"
-                        if field.name == "Id"
-                        else " NOT NULL DEFAULT 0"
-                        if field.type == "boolean"
-                        else ""
-                    )
-                    for field in item.fields
-                    if field.is_stored
-                ]
+                columns = [_column_definition(field) for field in item.fields if field.is_stored]
                 self._db.execute(f'CREATE TABLE "{item.name}"({", ".join(columns)}) WITHOUT ROWID')
                 for field in item.fields:
                     if field.type == "reference" and field.is_stored:
@@ -71,17 +61,17 @@ class Database:
             self._db.execute("CREATE TABLE _cursor(locator TEXT PRIMARY KEY, statement TEXT, ids TEXT, made REAL)")
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._db.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of it or nothing; inside another one, a part of that."""
+        """Keep all changes or none; inside another transaction, open a savepoint."""
         with self.lock:
-            inner = f"part_{self._depth}"
-            begin, undo, keep = (
-                (f"SAVEPOINT {inner}", f"ROLLBACK TO {inner}", f"RELEASE {inner}")
+            name = f"part_{self._depth}"
+            begin, roll_back, commit = (
+                (f"SAVEPOINT {name}", f"ROLLBACK TO {name}", f"RELEASE {name}")
                 if self._depth
                 else ("BEGIN IMMEDIATE", "ROLLBACK", "COMMIT")
             )
@@ -90,20 +80,20 @@ class Database:
             try:
                 yield
             except BaseException:
-                self._db.execute(undo)
+                self._db.execute(roll_back)
                 raise
             else:
-                self._db.execute(keep)
+                self._db.execute(commit)
             finally:
                 self._depth -= 1
 
     def rows(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Read."""
+        """Return the rows of a SELECT."""
         with self.lock:
             return self._db.execute(sql, params).fetchall()
 
     def next_id(self, item: ObjectType) -> str:
-        """The id of a new record."""
+        """Return the id of a new record."""
         self._db.execute("INSERT INTO _sequence VALUES (?, 0) ON CONFLICT DO NOTHING", (item.name,))
         (number,) = self._db.execute(
             "UPDATE _sequence SET last = last + 1 WHERE object = ? RETURNING last", (item.name,)
@@ -111,7 +101,7 @@ class Database:
         return make_id(item.prefix or "000", number)
 
     def insert(self, item: ObjectType, record: Mapping[str, Any]) -> None:
-        """Add a record that was checked; inside a transaction."""
+        """Insert a record that was validated; the caller holds a transaction."""
         names = list(record)
         marks = ", ".join("?" for _ in names)
         columns = ", ".join(f'"{name}"' for name in names)
@@ -119,25 +109,34 @@ class Database:
         self._index(item, str(record["Id"]))
 
     def update(self, item: ObjectType, record_id: str, values: Mapping[str, Any]) -> None:
-        """Change a record; inside a transaction."""
+        """Update a record; the caller holds a transaction."""
         sets = ", ".join(f'"{name}" = ?' for name in values)
         self._db.execute(f'UPDATE "{item.name}" SET {sets} WHERE "Id" = ?', [*values.values(), record_id])
         self._index(item, record_id)
 
     def record(self, item: ObjectType, record_id: str) -> dict[str, Any] | None:
-        """A record by its id, deleted ones too."""
+        """Return a record by its id, even if it is deleted."""
         names = [field.name for field in item.fields if field.is_stored]
         columns = ", ".join(f'"{name}"' for name in names)
         found = self.rows(f'SELECT {columns} FROM "{item.name}" WHERE "Id" = ?', (record_id,))
         return dict(zip(names, found[0], strict=True)) if found else None
 
-    def keep_cursor(self, locator: str, statement: str, ids: str, made: float) -> None:
-        """Remember what a query found, for its further pages."""
+    def save_cursor(self, locator: str, statement: str, ids: str, made: float) -> None:
+        """Save what a query found, for its further pages."""
         with self.transaction():
             self._db.execute("INSERT INTO _cursor VALUES (?, ?, ?, ?)", (locator, statement, ids, made))
 
+    def ids_in_categories(self, group: str, names: Sequence[str]) -> set[str]:
+        """Return the ids of the article versions in any of these data categories."""
+        marks = ", ".join("?" for _ in names)
+        sql = (
+            'SELECT "ParentId" FROM "Knowledge__DataCategorySelection" '
+            f'WHERE "DataCategoryGroupName" = ? AND "DataCategoryName" IN ({marks})'
+        )
+        return {row[0] for row in self.rows(sql, (group, *names))}
+
     def _index(self, item: ObjectType, record_id: str) -> None:
-        """Make a record findable by its words."""
+        """Add a record to the full-text index, or remove it if it is deleted."""
         known = self._db.execute("DELETE FROM _searched WHERE id = ? RETURNING row", (record_id,)).fetchone()
         if known:
             self._db.execute("DELETE FROM _search WHERE rowid = ?", known)
@@ -159,31 +158,31 @@ class Database:
         )
         self._db.execute("INSERT INTO _searched VALUES (?, ?)", (record_id, made.lastrowid))
 
-    def _functions(self) -> None:
+    def _add_functions(self) -> None:
         def add(name: str, count: int, function: Any) -> None:
             self._db.create_function(name, count, function, deterministic=True)
 
         add("folded", 1, lambda text: text.casefold() if isinstance(text, str) else text)
         add("sorted_as", 1, lambda text: text.upper() if isinstance(text, str) else text)
         add("includes", 2, _includes)
-        self._db.create_aggregate("MIN_TEXT", 2, _FirstText)  # type: ignore[arg-type]
-        self._db.create_aggregate("MAX_TEXT", 2, _LastText)  # type: ignore[arg-type]
+        self._db.create_aggregate("MIN_TEXT", 2, _MinText)  # type: ignore[arg-type]
+        self._db.create_aggregate("MAX_TEXT", 2, _MaxText)  # type: ignore[arg-type]
         add("distance", 5, _distance)
-        add("formatted", 2, _formatted)
+        add("formatted", 2, _format)
         add("fiscal", 2, lambda day, part: self.calendar.fiscal(date.fromisoformat(day))[part] if day else None)
         add("local_time", 1, self._local_time)
 
     def _local_time(self, text: str | None) -> str | None:
         if text is None or len(text) <= len("2026-01-01"):
             return text
-        local = parsed_moment(text).astimezone(ZoneInfo(self.calendar.zone))
-        return stored_moment(local.replace(tzinfo=ZoneInfo("UTC")))
+        local = parse_moment(text).astimezone(ZoneInfo(self.calendar.zone))
+        return format_moment(local.replace(tzinfo=ZoneInfo("UTC")))
 
 
-class _FirstText:
-    """MIN of texts: without case, picklists by their order."""
+class _MinText:
+    """MIN of texts: case does not count, picklist values have their own order."""
 
-    picked = staticmethod(min)
+    choose = staticmethod(min)
 
     def __init__(self) -> None:
         self._best: tuple[int, str, str] | None = None
@@ -195,20 +194,25 @@ class _FirstText:
         if self._order is None:
             self._order = {value: place for place, value in enumerate(json.loads(values))}
         key = (self._order.get(text, len(self._order)), text.upper(), text)
-        self._best = key if self._best is None else self.picked(self._best, key)
+        self._best = key if self._best is None else self.choose(self._best, key)
 
     def finalize(self) -> str | None:
         return self._best[2] if self._best else None
 
 
-class _LastText(_FirstText):
+class _MaxText(_MinText):
     """MAX of texts."""
 
-    picked = staticmethod(max)
+    choose = staticmethod(max)
 
 
-def _includes(held: str | None, wanted: str) -> int:
-    have = {part.casefold() for part in (held or "").split(";") if part}
+def _column_definition(field: FieldType) -> str:
+    constraint = " PRIMARY KEY" if field.name == "Id" else " NOT NULL DEFAULT 0" if field.type == "boolean" else ""
+    return f'"{field.name}" {SQL_TYPES.get(field.type, "TEXT")}{constraint}'
+
+
+def _includes(value: str | None, wanted: str) -> int:
+    have = {part.casefold() for part in (value or "").split(";") if part}
     return int(all(part.strip().casefold() in have for part in wanted.split(";")))
 
 
@@ -220,11 +224,11 @@ def _distance(
     first, second = math.radians(latitude), math.radians(to_latitude)
     step = math.radians(to_longitude - longitude)
     half = math.sin((second - first) / 2) ** 2 + math.cos(first) * math.cos(second) * math.sin(step / 2) ** 2
-    kilometres = 2 * EARTH_KM * math.asin(min(1.0, math.sqrt(half)))
-    return kilometres * MILES if unit == "mi" else kilometres
+    kilometres = 2 * EARTH_RADIUS_KM * math.asin(min(1.0, math.sqrt(half)))
+    return kilometres * MILES_PER_KM if unit == "mi" else kilometres
 
 
-def _formatted(value: Any, kind: str) -> str | None:
+def _format(value: Any, kind: str) -> str | None:
     if value is None:
         return None
     match kind:
@@ -232,7 +236,7 @@ def _formatted(value: Any, kind: str) -> str | None:
             day = date.fromisoformat(value)
             return f"{day.month}/{day.day}/{day.year}"
         case "datetime":
-            moment = parsed_moment(value)
+            moment = parse_moment(value)
             hour = moment.strftime("%I").lstrip("0")
             return f"{moment.month}/{moment.day}/{moment.year}, {hour}:{moment.strftime('%M %p')}"
         case "currency":

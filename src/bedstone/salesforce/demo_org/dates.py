@@ -1,4 +1,4 @@
-"""What date literals mean: half-open ranges of local days, seen from a clock that tests may set."""
+"""Date literals as half-open ranges of local days; tests set the clock."""
 
 import re
 from collections.abc import Callable
@@ -14,18 +14,18 @@ NAMED = re.compile(r"(LAST|THIS|NEXT)_(\w+)")
 
 @dataclass(frozen=True)
 class Calendar:
-    """The org's clock, time zone and fiscal year. Weeks begin on Sunday."""
+    """The org's clock, time zone and fiscal year; weeks begin on Sunday."""
 
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     zone: str = "America/Los_Angeles"
     fiscal_start: int = 1
 
     def today(self) -> date:
-        """The local day."""
+        """Return the local day."""
         return self.now().astimezone(ZoneInfo(self.zone)).date()
 
-    def range(self, literal: DateLiteral) -> tuple[date, date]:  # noqa: PLR0911 - one for each
-        """First day, and the day after the last."""
+    def range(self, literal: DateLiteral) -> tuple[date, date]:  # noqa: PLR0911 - one per literal
+        """Return the first day of a literal and the day after the last."""
         today = self.today()
         count = literal.count or 0
         match literal.name:
@@ -58,7 +58,7 @@ class Calendar:
         return self._unit(named[2], {"LAST": -1, "THIS": 0, "NEXT": 1}[named[1]], today)
 
     def _unit(self, unit: str, offset: int, today: date) -> tuple[date, date]:
-        """The day, week, month, quarter or year so many after the current one."""
+        """Return the day, week, month, quarter or year `offset` units from the current one."""
         if unit == "DAY":
             return today + timedelta(offset), today + timedelta(offset + 1)
         if unit == "WEEK":
@@ -68,32 +68,32 @@ class Calendar:
         shift = self.fiscal_start - 1 if unit.startswith("FISCAL") else 0
         index = today.year * 12 + today.month - 1 - shift
         start_index = (index // months + offset) * months + shift
-        return _month(start_index), _month(start_index + months)
+        return _first_of_month(start_index), _first_of_month(start_index + months)
 
-    def moment(self, day: date) -> str:
-        """When a local day begins, as it is stored."""
-        return stored_moment(datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(self.zone)))
+    def start_of(self, day: date) -> str:
+        """Return the start of a local day as it is stored."""
+        return format_moment(datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(self.zone)))
 
     def fiscal(self, day: date) -> tuple[int, int, int]:
-        """Fiscal year, quarter and month of a day."""
+        """Return the fiscal year, quarter and month of a day."""
         index = day.year * 12 + day.month - self.fiscal_start
         year, month = divmod(index, 12)
         ends_in = year + (self.fiscal_start > 1)
         return ends_in, month // 3 + 1, month + 1
 
 
-def _month(index: int) -> date:
+def _first_of_month(index: int) -> date:
     year, month = divmod(index, 12)
     return date(min(max(year, 1), 9998), month + 1, 1)
 
 
-def stored_moment(moment: datetime) -> str:
-    """A time as an org writes it, in UTC."""
+def format_moment(moment: datetime) -> str:
+    """Format a time as an org writes it, in UTC."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.000+0000")
 
 
-def parsed_moment(text: str) -> datetime:
-    """A time as SOQL or JSON write it."""
+def parse_moment(text: str) -> datetime:
+    """Parse a time of SOQL or JSON."""
     plain = re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", text.upper().replace("Z", "+00:00"))
     moment = datetime.fromisoformat(plain)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,12 +1,12 @@
-"""What an org refuses, in its own words."""
+"""Errors of the REST API, with the texts of a real org."""
 
 from typing import Any
 
 TAIL = "Please reference your WSDL or the describe call for the appropriate names."
 
 
-class Refused(Exception):
-    """A request the org answers with an error. `position` is where in a statement, for those it can locate."""
+class ApiError(Exception):
+    """A request the org answers with an error; `position` is the place in the statement, where it is known."""
 
     def __init__(
         self,
@@ -25,10 +25,10 @@ class Refused(Exception):
         self.fields = fields
 
     def body(self, statement: str | None = None) -> list[dict[str, Any]]:
-        """The JSON an org sends."""
+        """Return the JSON an org sends."""
         message = self.message
         if statement is not None and self.position is not None:
-            message = located(statement, self.position, message)
+            message = _locate(statement, self.position, message)
         if self.fields is not None:
             return [{"message": message, "errorCode": self.code, "fields": self.fields}]
         if statement is not None:
@@ -36,8 +36,8 @@ class Refused(Exception):
         return [{"errorCode": self.code, "message": message}]
 
 
-def located(statement: str, position: int, detail: str) -> str:
-    """An error with a piece of the statement, a caret, and row and column."""
+def _locate(statement: str, position: int, detail: str) -> str:
+    """Return a message with part of the statement, a caret, and the row and column."""
     position = min(position, len(statement))
     text = statement.replace("\n", " ").replace("\r", " ")
     start = max(0, position - 30)
@@ -51,9 +51,9 @@ def located(statement: str, position: int, detail: str) -> str:
     return f"\n{text[start:end]}\n{' ' * (position - start)}^\nERROR at Row:{row}:Column:{column}\n{detail}"
 
 
-def no_column(name: str, entity: str, position: int | None = None) -> Refused:
-    """A field that is not there."""
-    return Refused(
+def no_column(name: str, entity: str, position: int | None = None) -> ApiError:
+    """Return the error for an unknown field."""
+    return ApiError(
         "INVALID_FIELD",
         f"No such column '{name}' on entity '{entity}'. If you are attempting to use a custom field, be sure to append "
         f"the '__c' after the custom field name. {TAIL}",
@@ -61,9 +61,9 @@ def no_column(name: str, entity: str, position: int | None = None) -> Refused:
     )
 
 
-def no_object(name: str, position: int | None = None) -> Refused:
-    """An object that is not there."""
-    return Refused(
+def no_object(name: str, position: int | None = None) -> ApiError:
+    """Return the error for an unknown object."""
+    return ApiError(
         "INVALID_TYPE",
         f"sObject type '{name}' is not supported. If you are attempting to use a custom object, be sure to append the "
         f"'__c' after the entity name. {TAIL}",
@@ -71,9 +71,9 @@ def no_object(name: str, position: int | None = None) -> Refused:
     )
 
 
-def no_parent(name: str, position: int | None = None) -> Refused:
-    """A parent relationship that is not there."""
-    return Refused(
+def no_parent(name: str, position: int | None = None) -> ApiError:
+    """Return the error for an unknown parent relationship."""
+    return ApiError(
         "INVALID_FIELD",
         f"Didn't understand relationship '{name}' in field path. If you are attempting to use a custom relationship, "
         f"be sure to append the '__r' after the custom relationship name. {TAIL}",
@@ -81,9 +81,9 @@ def no_parent(name: str, position: int | None = None) -> Refused:
     )
 
 
-def no_child(name: str, position: int | None = None) -> Refused:
-    """A child relationship that is not there."""
-    return Refused(
+def no_child(name: str, position: int | None = None) -> ApiError:
+    """Return the error for an unknown child relationship."""
+    return ApiError(
         "INVALID_TYPE",
         f"Didn't understand relationship '{name}' in FROM part of query call. If you are attempting to use a custom "
         f"relationship, be sure to append the '__r' after the custom relationship name. {TAIL}",
@@ -91,11 +91,11 @@ def no_child(name: str, position: int | None = None) -> Refused:
     )
 
 
-def malformed(message: str, position: int | None = None) -> Refused:
-    """A statement that does not hold together."""
-    return Refused("MALFORMED_QUERY", message, position=position)
+def malformed(message: str, position: int | None = None) -> ApiError:
+    """Return the error for a malformed statement."""
+    return ApiError("MALFORMED_QUERY", message, position=position)
 
 
-def not_found() -> Refused:
-    """A resource that is not there."""
-    return Refused("NOT_FOUND", "The requested resource does not exist", status=404)
+def not_found() -> ApiError:
+    """Return the error for an unknown resource."""
+    return ApiError("NOT_FOUND", "The requested resource does not exist", status=404)

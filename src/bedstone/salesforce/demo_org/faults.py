@@ -1,4 +1,4 @@
-"""Switches that make the demo org misbehave as real ones do, for tests and for curious users."""
+"""Faults: ways to fail that real orgs have, switched on for tests and demonstrations."""
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -6,47 +6,48 @@ from datetime import UTC, datetime
 from bedstone.errors import InvalidInput
 
 NAMES = {
-    "expired-token": "every token so far is refused once",
-    "limit-near": "nine tenths of the daily calls are used up",
-    "limit-over": "the daily calls are used up",
-    "unavailable": "every answer is 503",
-    "flaky": "every second answer is 503",
-    "slow": "every answer takes 300 ms",
+    "expired-token": "every token issued so far is rejected",
+    "limit-near": "90 % of the daily API calls are used",
+    "limit-over": "the daily API limit is exceeded",
+    "unavailable": "every response is 503",
+    "flaky": "every second response is 503",
+    "slow": "every response takes 300 ms",
     "knowledge-off": "Knowledge is not enabled",
-    "no-permission": "Knowledge is there, but not for this user",
-    "search-off": "SOSL is refused",
-    "small-batches": "queries answer 5 rows at a time",
-    "fixed-clock": "it is 15 June 2026, nine in the morning UTC",
+    "no-permission": "the user has no permission for Knowledge",
+    "search-off": "SOSL is unavailable",
+    "small-batches": "queries return 5 rows per page",
+    "fixed-clock": "the time is 2026-06-15 09:00 UTC",
 }
-FIXED = datetime(2026, 6, 15, 9, 0, tzinfo=UTC)
-SLOW_SECONDS, SMALL_BATCH = 0.3, 5
+FIXED_TIME = datetime(2026, 6, 15, 9, 0, tzinfo=UTC)
+SLOW_SECONDS = 0.3
+SMALL_BATCH = 5
 DAILY_CALLS = 15_000
 
 
 @dataclass(frozen=True)
 class Faults:
-    """Those that are on."""
+    """The faults that are on."""
 
     names: frozenset[str] = field(default_factory=frozenset)
 
     @classmethod
     def of(cls, names: object) -> "Faults":
-        """By their names."""
+        """Return faults by their names."""
         chosen = frozenset(str(name) for name in names) if isinstance(names, list | tuple | set | frozenset) else None
         if chosen is None or chosen - set(NAMES):
-            unknown = ", ".join(sorted(chosen - set(NAMES))) if chosen else "a list is needed"
-            raise InvalidInput(f"Unknown faults: {unknown}. There are: {', '.join(NAMES)}")
+            unknown = ", ".join(sorted(chosen - set(NAMES))) if chosen else "a list is expected"
+            raise InvalidInput(f"Unknown faults: {unknown}. Known faults: {', '.join(NAMES)}")
         return cls(chosen)
 
     def __contains__(self, name: str) -> bool:
         return name in self.names
 
     def without(self, name: str) -> "Faults":
-        """The others."""
+        """Return the other faults."""
         return replace(self, names=self.names - {name})
 
     def used(self, calls: int) -> int:
-        """How many of the daily calls count as used."""
+        """Return how many of the daily API calls count as used."""
         if "limit-over" in self.names:
             return DAILY_CALLS
         return max(calls, DAILY_CALLS * 9 // 10) if "limit-near" in self.names else calls

@@ -1,6 +1,7 @@
-"""Logging in: OAuth in the forms clients use, and the old SOAP call. Every secret of the demo org is written here."""
+"""Logins: the OAuth flows clients use, and the SOAP login. Every secret of the demo org is in this file."""
 
 import secrets
+import time
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from hashlib import sha256
@@ -11,41 +12,43 @@ from xml.etree.ElementTree import ParseError
 from lxml import etree
 
 from bedstone.salesforce.demo_org.org import DemoOrg
-from bedstone.salesforce.demo_org.rest import Answer, now_milliseconds
+from bedstone.salesforce.demo_org.rest import Response
 
-USERNAME, PASSWORD = "admin@kestrel.example", "demo"
-CLIENT, SECRET = "demo-client", "demo-secret"
+USERNAME = "admin@kestrel.example"
+PASSWORD = "demo"  # noqa: S105 - invented
+CLIENT = "demo-client"
+SECRET = "demo-secret"  # noqa: S105 - invented
 SOAP = "http://schemas.xmlsoap.org/soap/envelope/"
 PARTNER = "urn:partner.soap.sforce.com"
 BEARER_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
 class Identity:
-    """Who may come in, and who has."""
+    """Tokens, refresh tokens and authorization codes of one org."""
 
     def __init__(self, org: DemoOrg) -> None:
         self._org = org
-        self.standing = f"{org.organization_id[:15]}!demo.standing.token"  # for a first try without logging in
+        self.standing = f"{org.organization_id[:15]}!demo.standing.token"  # valid without a login
         self._tokens = {self.standing}
         self._refresh = {"demo-refresh-token"}
         self._codes: dict[str, dict[str, str]] = {}
         self.logins = 0
 
-    def knows(self, token: str | None) -> bool:
-        """Whether a token is good."""
+    def is_valid(self, token: str | None) -> bool:
+        """Return whether a token is valid."""
         return token in self._tokens
 
     def expire(self) -> None:
-        """Every token so far is worth nothing."""
+        """Invalidate every token issued so far."""
         self._tokens.clear()
 
     def revive(self) -> None:
-        """The standing token is good again."""
+        """Make the standing token valid again."""
         self._tokens.add(self.standing)
 
-    def token(self, form: Mapping[str, str], headers: Mapping[str, str], origin: str) -> Answer:
-        """POST /services/oauth2/token."""
-        client, secret = _client(form, headers)
+    def token(self, form: Mapping[str, str], headers: Mapping[str, str], origin: str) -> Response:
+        """Response POST /services/oauth2/token."""
+        client, secret = _client_credentials(form, headers)
         grant = form.get("grant_type")
         match grant:
             case "client_credentials" if (client, secret) != (CLIENT, SECRET):
@@ -54,7 +57,7 @@ class Identity:
                 return _oauth_error("invalid_grant", "authentication failure")
             case "refresh_token" if form.get("refresh_token") not in self._refresh:
                 return _oauth_error("invalid_grant", "expired access/refresh token")
-            case "authorization_code" if not self._is_good_code(form):
+            case "authorization_code" if not self._redeem_code(form):
                 return _oauth_error("invalid_grant", "invalid authorization code")
             case "client_credentials" | "password" | "refresh_token" | "authorization_code":
                 pass
@@ -62,21 +65,21 @@ class Identity:
                 pass
             case _:
                 return _oauth_error("unsupported_grant_type", "grant type not supported")
-        body = self._granted(origin)
+        body = self._grant(origin)
         if grant == "authorization_code":
             body["refresh_token"] = self._new_refresh()
-        return Answer(200, body)
+        return Response(200, body)
 
-    def authorize(self, query: Mapping[str, str]) -> Answer:
-        """GET /services/oauth2/authorize: the demo user says yes at once."""
+    def authorize(self, query: Mapping[str, str]) -> Response:
+        """Response GET /services/oauth2/authorize; the demo user agrees at once."""
         code = secrets.token_urlsafe(16)
         self._codes[code] = {"challenge": query.get("code_challenge", ""), "redirect": query.get("redirect_uri", "")}
         sign = "&" if "?" in query.get("redirect_uri", "") else "?"
         state = f"&state={query['state']}" if query.get("state") else ""
-        return Answer(302, None, {"Location": f"{query.get('redirect_uri', '/')}{sign}code={code}{state}"})
+        return Response(302, None, {"Location": f"{query.get('redirect_uri', '/')}{sign}code={code}{state}"})
 
     def user_info(self, origin: str) -> dict[str, Any]:
-        """Who is logged in."""
+        """Return the user who is logged in."""
         org, user = self._org.organization_id, self._org.user
         record = self._org.read("User", user, "/services/data/v68.0", ["Username", "Name", "Email"])
         urls = {
@@ -105,28 +108,28 @@ class Identity:
         }
 
     def introspect(self, form: Mapping[str, str]) -> dict[str, Any]:
-        """Whether a token is good, as OAuth asks."""
-        return {"active": self.knows(form.get("token")), "username": USERNAME, "client_id": CLIENT}
+        """Response whether a token is valid, in the form of OAuth."""
+        return {"active": self.is_valid(form.get("token")), "username": USERNAME, "client_id": CLIENT}
 
     def revoke(self, token: str | None) -> None:
-        """A token is worth nothing from now on."""
+        """Invalidate a token."""
         self._tokens.discard(token or "")
         self._refresh.discard(token or "")
 
-    def soap(self, body: bytes, origin: str, path: str) -> Answer:
-        """The old login, and who is logged in."""
+    def soap(self, body: bytes, origin: str, path: str) -> Response:
+        """Response the SOAP calls login and getUserInfo."""
         try:
             root = etree.fromstring(body, etree.XMLParser(resolve_entities=False, no_network=True))
         except (etree.XMLSyntaxError, ParseError, ValueError):
-            return _fault("sf:INVALID_OPERATION", "The request cannot be read")
+            return _soap_fault("sf:INVALID_OPERATION", "The request cannot be read")
         names = {etree.QName(item).localname: (item.text or "") for item in root.iter() if isinstance(item.tag, str)}
         if "login" not in names and "getUserInfo" not in names:
-            return _fault("sf:INVALID_OPERATION", "Only login and getUserInfo are served here")
+            return _soap_fault("sf:INVALID_OPERATION", "Only login and getUserInfo are served here")
         if "login" in names and (
             names.get("username") != USERNAME or not names.get("password", "").startswith(PASSWORD)
         ):
             text = "Invalid username, password, security token; or user locked out."
-            return _fault("sf:INVALID_LOGIN", f"INVALID_LOGIN: {text}")
+            return _soap_fault("sf:INVALID_LOGIN", f"INVALID_LOGIN: {text}")
         info = self.user_info(origin)
         user = (
             f"<userInfo><organizationId>{info['organization_id']}</organizationId><userId>{info['user_id']}</userId>"
@@ -144,15 +147,15 @@ class Identity:
                 f"<sessionId>{self._new_token()}</sessionId><userId>{info['user_id']}</userId>{user}"
                 "</result></loginResponse>"
             )
-        return Answer(200, _envelope(inner), {"content-type": "text/xml;charset=UTF-8"})
+        return Response(200, _envelope(inner), {"content-type": "text/xml;charset=UTF-8"})
 
-    def _granted(self, origin: str) -> dict[str, str]:
+    def _grant(self, origin: str) -> dict[str, str]:
         return {
             "access_token": self._new_token(),
             "instance_url": origin,
             "id": f"{origin}/id/{self._org.organization_id}/{self._org.user}",
             "token_type": "Bearer",
-            "issued_at": now_milliseconds(),
+            "issued_at": str(int(time.time() * 1000)),
             "signature": "demo",
             "scope": "api refresh_token",
         }
@@ -168,17 +171,18 @@ class Identity:
         self._refresh.add(token)
         return token
 
-    def _is_good_code(self, form: Mapping[str, str]) -> bool:
-        kept = self._codes.pop(form.get("code", ""), None)
-        if kept is None:
+    def _redeem_code(self, form: Mapping[str, str]) -> bool:
+        """Return whether an authorization code is valid; it is valid once."""
+        saved = self._codes.pop(form.get("code", ""), None)
+        if saved is None:
             return False
-        if not kept["challenge"]:
+        if not saved["challenge"]:
             return True
         hashed = sha256(form.get("code_verifier", "").encode()).digest()
-        return urlsafe_b64encode(hashed).decode().rstrip("=") == kept["challenge"]
+        return urlsafe_b64encode(hashed).decode().rstrip("=") == saved["challenge"]
 
 
-def _client(form: Mapping[str, str], headers: Mapping[str, str]) -> tuple[str, str]:
+def _client_credentials(form: Mapping[str, str], headers: Mapping[str, str]) -> tuple[str, str]:
     basic = headers.get("authorization", "")
     if basic.lower().startswith("basic "):
         name, _, secret = b64decode(basic[6:]).decode(errors="replace").partition(":")
@@ -186,18 +190,18 @@ def _client(form: Mapping[str, str], headers: Mapping[str, str]) -> tuple[str, s
     return form.get("client_id", ""), form.get("client_secret", "")
 
 
-def _oauth_error(name: str, description: str) -> Answer:
-    return Answer(400, {"error": name, "error_description": description})
+def _oauth_error(name: str, description: str) -> Response:
+    return Response(400, {"error": name, "error_description": description})
 
 
-def _fault(code: str, message: str) -> Answer:
+def _soap_fault(code: str, message: str) -> Response:
     exception = code.removeprefix("sf:")
     inner = (
         f"<soapenv:Fault><faultcode>{code}</faultcode><faultstring>{escape(message)}</faultstring><detail>"
         f'<sf:fault xmlns:sf="urn:fault.partner.soap.sforce.com"><sf:exceptionCode>{exception}</sf:exceptionCode>'
         f"<sf:exceptionMessage>{escape(message)}</sf:exceptionMessage></sf:fault></detail></soapenv:Fault>"
     )
-    return Answer(500, _envelope(inner), {"content-type": "text/xml;charset=UTF-8"})
+    return Response(500, _envelope(inner), {"content-type": "text/xml;charset=UTF-8"})
 
 
 def _envelope(inner: str) -> bytes:

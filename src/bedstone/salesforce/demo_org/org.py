@@ -1,4 +1,4 @@
-"""The demo org as a whole: its schema, its records, what may be done with them."""
+"""The demo org: its schema, its records, and the rules for changing them."""
 
 import math
 import os
@@ -9,28 +9,28 @@ from pathlib import Path
 from typing import Any
 
 from bedstone.salesforce.demo_org.content.objects import demo_schema
-from bedstone.salesforce.demo_org.content.records import fill
+from bedstone.salesforce.demo_org.content.records import create_records
 from bedstone.salesforce.demo_org.database import Database
-from bedstone.salesforce.demo_org.dates import Calendar, parsed_moment, stored_moment
-from bedstone.salesforce.demo_org.errors import Refused, not_found
-from bedstone.salesforce.demo_org.querying import QueryEngine
+from bedstone.salesforce.demo_org.dates import Calendar, format_moment, parse_moment
+from bedstone.salesforce.demo_org.errors import ApiError, not_found
+from bedstone.salesforce.demo_org.query import QueryEngine
 from bedstone.salesforce.demo_org.schema import ID_TYPES, NUMBER_TYPES, TEXT_TYPES, FieldType, ObjectType
+from bedstone.salesforce.demo_org.search import SearchEngine
 from bedstone.salesforce.ids import long_id
 
-DAY, LARGEST = len("2026-01-01"), 1e18
+CONTENT_VERSION = 3  # change it with the schema or the records
+DATE_LENGTH = len("2026-01-01")
+MAX_NUMBER = 1e18
 SYSTEM_FIELDS = frozenset(
     {"id", "isdeleted", "createddate", "createdbyid", "lastmodifieddate", "lastmodifiedbyid", "systemmodstamp"}
 )
 TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d+)?Z?")
 
 
-CONTENT = 3  # another number when the schema or the records are others
-
-
 def open_org(folder: Path) -> "DemoOrg":
-    """The org of a folder; its content is made once, and appears when it is complete."""
+    """Open the org in a folder; its file is created once, and appears when it is complete."""
     folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"demo-org-{CONTENT}.sqlite"
+    file = folder / f"demo-org-{CONTENT_VERSION}.sqlite"
     if not file.exists():
         draft = folder / f"{file.name}.{os.getpid()}.tmp"
         DemoOrg(draft).close()
@@ -39,7 +39,7 @@ def open_org(folder: Path) -> "DemoOrg":
 
 
 class DemoOrg:
-    """Reads and changes records as an org does. `user` is who does it."""
+    """Reads and changes records as an org does, on behalf of `user`."""
 
     def __init__(self, file: Path | None = None, *, calendar: Calendar | None = None, batch: int = 2000) -> None:
         self.schema = demo_schema()
@@ -48,19 +48,20 @@ class DemoOrg:
         if self.database.is_empty:
             self._create()
         self.queries = QueryEngine(self.database, batch=batch)
+        self.searches = SearchEngine(self.database, self.queries)
         self.organization_id = self.database.rows('SELECT "Id" FROM "Organization"')[0][0]
         self.user = self.database.user = self.database.rows('SELECT "Id" FROM "User" ORDER BY "Id"')[0][0]
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.database.close()
 
     def use_calendar(self, calendar: Calendar) -> None:
-        """Another clock."""
+        """Set the clock."""
         self.calendar = self.database.calendar = calendar
 
     def object(self, name: str) -> ObjectType:
-        """An object by its name."""
+        """Return an object by its name."""
         found = self.schema.get(name)
         if found is None or found.name == "Name":
             raise not_found()
@@ -69,7 +70,7 @@ class DemoOrg:
     # Records
 
     def read(self, name: str, record_id: str, base: str, fields: list[str] | None = None) -> dict[str, Any]:
-        """A record with all its fields, or some."""
+        """Return a record with all its fields, or some."""
         item = self.object(name)
         record = self._existing(item, record_id)
         wanted = [self._field(item, field) for field in fields] if fields else list(item.fields)
@@ -81,33 +82,33 @@ class DemoOrg:
         return answer | {key: value for key, value in found["records"][0].items() if key != "attributes"}
 
     def create(self, name: str, values: Mapping[str, Any]) -> str:
-        """Add a record; its id."""
+        """Create a record; return its id."""
         item = self._changeable(name)
         with self.database.transaction():
-            record = self._checked(item, values, is_new=True)
-            now = stored_moment(self.calendar.now())
+            record = self._validate(item, values, is_new=True)
+            now = format_moment(self.calendar.now())
             stamps = dict.fromkeys(("CreatedDate", "LastModifiedDate", "SystemModstamp"), now)
             stamps |= dict.fromkeys(("CreatedById", "LastModifiedById"), self.user)
             if "ownerid" in item.by_name and not record.get("OwnerId"):
                 stamps["OwnerId"] = self.user
             record_id = self.database.next_id(item)
-            record = self._derived(item, record | {key: value for key, value in stamps.items() if item.field(key)})
+            record = self._fill_in(item, record | {key: value for key, value in stamps.items() if item.field(key)})
             self._check_required(item, record, [field.name for field in item.fields])
             self._check_unique(item, record, None)
             self.database.insert(item, {"Id": record_id, **record})
         return record_id
 
     def update(self, name: str, record_id: str, values: Mapping[str, Any]) -> None:
-        """Change a record."""
+        """Update a record."""
         item = self._changeable(name)
         with self.database.transaction():
             before = self._existing(item, record_id)
-            record = self._checked(item, values, is_new=False)
+            record = self._validate(item, values, is_new=False)
             self._check_required(item, record, list(record))
-            now = stored_moment(self.calendar.now())
+            now = format_moment(self.calendar.now())
             stamps = {"LastModifiedDate": now, "SystemModstamp": now, "LastModifiedById": self.user}
             stamped = {key: value for key, value in stamps.items() if item.field(key)}
-            changed = self._derived(item, {**before, **record, **stamped})
+            changed = self._fill_in(item, {**before, **record, **stamped})
             self._check_unique(item, record, str(before["Id"]))
             different = {key: value for key, value in changed.items() if before.get(key) != value and key != "Id"}
             if different:
@@ -128,23 +129,23 @@ class DemoOrg:
             and not (field.type == "picklist" and field.values and not field.is_custom)
         ]
         if missing:
-            raise Refused(
+            raise ApiError(
                 "REQUIRED_FIELD_MISSING", f"Required fields are missing: [{', '.join(missing)}]", fields=missing
             )
 
     def delete(self, name: str, record_id: str) -> None:
-        """Put a record into the bin, with what belongs to it."""
+        """Mark a record and its detail records as deleted."""
         item = self._changeable(name)
         with self.database.transaction():
             self._delete(item, str(self._existing(item, record_id)["Id"]))
 
     def upsert(self, name: str, field: str, key: str, values: Mapping[str, Any]) -> tuple[str, bool]:
-        """Change the record with a key of another system, or add it; its id, and whether it is new."""
+        """Update or create the record with an external id; return its id and whether it is new."""
         item = self._changeable(name)
         found = item.field(field)
         if found is None or not (found.external_id or found.name == "Id"):
             message = f"Provided external ID field does not exist or is not accessible: {field}"
-            raise Refused("NOT_FOUND", message, status=404)
+            raise ApiError("NOT_FOUND", message, status=404)
         with self.database.transaction():
             rows = self.database.rows(
                 f'SELECT "Id" FROM "{item.name}" WHERE "{found.name}" = ? COLLATE NOCASE AND "IsDeleted" = 0', (key,)
@@ -155,7 +156,7 @@ class DemoOrg:
             return self.create(name, {**values, found.name: key}), True
 
     def _delete(self, item: ObjectType, record_id: str) -> None:
-        self.database.update(item, record_id, {"IsDeleted": 1, "SystemModstamp": stored_moment(self.calendar.now())})
+        self.database.update(item, record_id, {"IsDeleted": 1, "SystemModstamp": format_moment(self.calendar.now())})
         for child in self.schema.children(item.name):
             if child.cascade:
                 other = self.schema.get(child.child)
@@ -169,63 +170,63 @@ class DemoOrg:
     def _existing(self, item: ObjectType, record_id: str) -> dict[str, Any]:
         full = long_id(record_id)
         if full is None:
-            raise Refused(
+            raise ApiError(
                 "NOT_FOUND", f"Provided external ID field does not exist or is not accessible: {record_id}", status=404
             )
         record = self.database.record(item, full)
         if record is None:
             raise not_found()
         if record.get("IsDeleted"):
-            raise Refused("ENTITY_IS_DELETED", "entity is deleted", status=404)
+            raise ApiError("ENTITY_IS_DELETED", "entity is deleted", status=404)
         return record
 
     def _changeable(self, name: str) -> ObjectType:
         item = self.object(name)
         if not item.can_change:
-            raise Refused("CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY", f"entity type cannot be changed: {item.name}")
+            raise ApiError("CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY", f"entity type cannot be changed: {item.name}")
         return item
 
     # Values
 
-    def _checked(self, item: ObjectType, values: Mapping[str, Any], *, is_new: bool) -> dict[str, Any]:
+    def _validate(self, item: ObjectType, values: Mapping[str, Any], *, is_new: bool) -> dict[str, Any]:
         record: dict[str, Any] = {}
         for name, value in values.items():
             if name == "attributes":
                 continue
             field = item.field(name)
             if field is None:
-                raise Refused("INVALID_FIELD", f"No such column '{name}' on sobject of type {item.name}", fields=None)
+                raise ApiError("INVALID_FIELD", f"No such column '{name}' on sobject of type {item.name}", fields=None)
             if field.name.lower() in SYSTEM_FIELDS or field.read_only or not field.is_stored:
-                raise Refused(
+                raise ApiError(
                     "INVALID_FIELD_FOR_INSERT_UPDATE",
                     f"Unable to create/update fields: {field.name}. Please check the security settings of this field "
                     "and verify that it is read/write for your profile or permission set.",
                     fields=[field.name],
                 )
-            record[field.name] = self._value(field, value)
+            record[field.name] = self._parse_value(field, value)
         if is_new:
             for field in item.fields:
                 if field.default is not None:
                     record.setdefault(field.name, field.default)
         return record
 
-    def _value(self, field: FieldType, value: Any) -> Any:
-        """A value of JSON as it is stored."""
+    def _parse_value(self, field: FieldType, value: Any) -> Any:
+        """Return a JSON value as it is stored."""
         if value is None or value == "":
             return 0 if field.type == "boolean" else None
         try:
-            return self._typed(field, value)
+            return self._parse_typed(field, value)
         except (ValueError, TypeError):
-            shown = value if isinstance(value, str | int | float | bool) else type(value).__name__
-            raise Refused(
+            given = value if isinstance(value, str | int | float | bool) else type(value).__name__
+            raise ApiError(
                 "JSON_PARSER_ERROR",
-                f"Cannot deserialize instance of {field.type} from value {shown} at field {field.name}",
+                f"Cannot deserialize instance of {field.type} from value {given} at field {field.name}",
             ) from None
 
-    def _typed(self, field: FieldType, value: Any) -> Any:  # noqa: PLR0911 - one for each type
+    def _parse_typed(self, field: FieldType, value: Any) -> Any:  # noqa: PLR0911 - one per type
         kind = field.type
         if kind in ID_TYPES:
-            return self._reference(field, value)
+            return self._check_reference(field, value)
         if kind == "boolean":
             if not isinstance(value, bool):
                 raise ValueError(value)
@@ -236,49 +237,51 @@ class DemoOrg:
             if (
                 not isinstance(value, int | float | str)
                 or not math.isfinite(float(value))
-                or abs(float(value)) > LARGEST
+                or abs(float(value)) > MAX_NUMBER
             ):
                 raise ValueError(value)
             return int(value) if kind == "int" else float(value)
         if kind == "date":
-            return (date.fromisoformat(value) if len(str(value)) <= DAY else parsed_moment(value).date()).isoformat()
+            return (
+                date.fromisoformat(value) if len(str(value)) <= DATE_LENGTH else parse_moment(value).date()
+            ).isoformat()
         if kind == "datetime":
-            return stored_moment(parsed_moment(str(value)))
+            return format_moment(parse_moment(str(value)))
         if kind == "time":
             if not TIME.fullmatch(str(value)):
                 raise ValueError(value)
             return f"{str(value)[:8]}.000Z"
         if not isinstance(value, str):
-            raise ValueError(value)  # noqa: TRY004 - told as the org tells it
-        return self._text(field, value)
+            raise ValueError(value)  # noqa: TRY004 - the caller reports it as an org does
+        return self._check_text(field, value)
 
-    def _text(self, field: FieldType, value: str) -> str:
+    def _check_text(self, field: FieldType, value: str) -> str:
         if field.length and len(value) > field.length and field.type in TEXT_TYPES:
-            raise Refused(
+            raise ApiError(
                 "STRING_TOO_LONG",
                 f"{field.label}: data value too large: {value[:80]} (max length={field.length})",
                 fields=[field.name],
             )
         if field.restricted and value not in field.values:
-            raise Refused(
+            raise ApiError(
                 "INVALID_OR_NULL_FOR_RESTRICTED_PICKLIST",
                 f"{field.label}: bad value for restricted picklist field: {value}",
                 fields=[field.name],
             )
         return value
 
-    def _reference(self, field: FieldType, value: Any) -> str:
+    def _check_reference(self, field: FieldType, value: Any) -> str:
         full = long_id(str(value))
         if full is None:
-            raise Refused("MALFORMED_ID", f"{field.label}: id value of incorrect type: {value}", fields=[field.name])
+            raise ApiError("MALFORMED_ID", f"{field.label}: id value of incorrect type: {value}", fields=[field.name])
         target = self.schema.of_id(full)
         if field.reference_to and (target is None or target.name not in field.reference_to):
-            raise Refused(
+            raise ApiError(
                 "FIELD_INTEGRITY_EXCEPTION", f"{field.label}: id value of incorrect type: {value}", fields=[field.name]
             )
-        known = self.database.record(target, full) if target is not None else None
-        if target is not None and (known is None or known.get("IsDeleted")):
-            raise Refused(
+        record = self.database.record(target, full) if target is not None else None
+        if target is not None and (record is None or record.get("IsDeleted")):
+            raise ApiError(
                 "INSUFFICIENT_ACCESS_ON_CROSS_REFERENCE_ENTITY",
                 f"insufficient access rights on cross-reference id: {value}",
                 fields=[field.name],
@@ -295,14 +298,14 @@ class DemoOrg:
             )
             others = [row[0] for row in rows if row[0] != own_id]
             if others:
-                raise Refused(
+                raise ApiError(
                     "DUPLICATE_VALUE",
                     f"duplicate value found: {field.name} duplicates value on record with id: {others[0]}",
                     fields=[field.name],
                 )
 
-    def _derived(self, item: ObjectType, record: dict[str, Any]) -> dict[str, Any]:
-        """What the org fills in by itself: whole names, running numbers."""
+    def _fill_in(self, item: ObjectType, record: dict[str, Any]) -> dict[str, Any]:
+        """Add the values an org derives: full names, auto-numbers."""
         if item.name in ("Contact", "Lead", "User"):
             record["Name"] = (
                 " ".join(part for part in (record.get("FirstName"), record.get("LastName")) if part) or None
@@ -311,7 +314,7 @@ class DemoOrg:
             if record.get(field.name) is not None or not field.name_field:
                 continue
             if field.auto_number or (field.read_only and field.name.endswith("Number")):
-                number = self._count(item.name)
+                number = self._last_number(item.name)
                 record[field.name] = (field.auto_number or "{:08}").format(
                     number if field.auto_number else number + 999
                 )
@@ -321,7 +324,7 @@ class DemoOrg:
     def _field(item: ObjectType, name: str) -> FieldType:
         found = item.field(name)
         if found is None:
-            raise Refused("INVALID_FIELD", f"No such column '{name}' on entity '{item.name}'")
+            raise ApiError("INVALID_FIELD", f"No such column '{name}' on entity '{item.name}'")
         return found
 
     # Content
@@ -329,10 +332,10 @@ class DemoOrg:
     def _create(self) -> None:
         self.database.create()
         with self.database.transaction():
-            fill(self.schema, self._insert)
+            create_records(self.schema, self._insert)
 
     def _insert(self, name: str, values: Mapping[str, Any]) -> str:
-        """A record of the content: trusted, but every field and value is checked against the schema."""
+        """Insert a record of the content, whose fields must exist in the schema."""
         item = self.schema.get(name)
         assert item is not None
         record_id = self.database.next_id(item)
@@ -343,10 +346,10 @@ class DemoOrg:
             assert field.is_stored, f"{name}.{key}"
         for field in item.fields:
             if field.auto_number:
-                record[field.name] = field.auto_number.format(self._count(name))
+                record[field.name] = field.auto_number.format(self._last_number(name))
         self.database.insert(item, {"Id": record_id, **record})
         return str(record.get("Id", record_id))
 
-    def _count(self, name: str) -> int:
+    def _last_number(self, name: str) -> int:
         ((last,),) = self.database.rows("SELECT last FROM _sequence WHERE object = ?", (name,))
         return int(last)

@@ -14,7 +14,7 @@ ID_TYPES = frozenset({"id", "reference"})
 
 @dataclass(frozen=True)
 class FieldType:
-    """One field."""
+    """A field of an object."""
 
     name: str
     type: str
@@ -54,13 +54,13 @@ class FieldType:
 
     @property
     def is_stored(self) -> bool:
-        """Whether it has a column of its own."""
+        """Whether the field has a column of its own."""
         return self.formula is None and not self.parts
 
 
 @dataclass(frozen=True)
 class ChildRelationship:
-    """Records of another object that point here."""
+    """A relationship to the records of another object that reference this one."""
 
     child: str
     field: str
@@ -77,7 +77,7 @@ class RecordType:
 
 @dataclass(frozen=True)
 class ObjectType:
-    """One object with its fields in order."""
+    """An object with its fields in order."""
 
     name: str
     label: str
@@ -87,7 +87,7 @@ class ObjectType:
     searchable: bool = True
     record_types: tuple[RecordType, ...] = ()
     can_change: bool = True
-    feature: str | None = None  # what must be switched on for it to exist
+    feature: str | None = None  # the feature the object belongs to
 
     @cached_property
     def by_name(self) -> dict[str, FieldType]:
@@ -106,7 +106,7 @@ class ObjectType:
         return self.name.endswith(("__c", "__x", "__mdt", "__e", "__b"))
 
     def field(self, name: str) -> FieldType | None:
-        """A field by its name, whatever the case."""
+        """Return a field by its name; case does not count."""
         return self.by_name.get(name.lower())
 
 
@@ -119,16 +119,16 @@ class Schema:
         self._prefixes = {item.prefix: item for item in self.objects.values() if item.prefix}
 
     def get(self, name: str) -> ObjectType | None:
-        """An object by its name, whatever the case."""
+        """Return an object by its name; case does not count."""
         return self.objects.get(name.lower())
 
     def of_id(self, record_id: str) -> ObjectType | None:
-        """The object a record belongs to."""
+        """Return the object a record belongs to."""
         return self._prefixes.get(record_id[:3])
 
     @cache  # noqa: B019 - lives as long as the schema
     def children(self, name: str) -> tuple[ChildRelationship, ...]:
-        """What points to an object."""
+        """Return the relationships to records that reference an object."""
         found = []
         for other in self.objects.values():
             for item in other.fields:
@@ -139,7 +139,7 @@ class Schema:
         return tuple(sorted(found, key=lambda item: (item.child, item.field)))
 
     def child(self, parent: str, relationship: str) -> ChildRelationship | None:
-        """A child relationship by its name."""
+        """Return a child relationship by its name."""
         wanted = relationship.lower()
         return next((item for item in self.children(parent) if item.name and item.name.lower() == wanted), None)
 
@@ -151,7 +151,7 @@ NAME_FIELDS = (
 
 
 def names_sql(schema: Schema, targets: Iterable[str]) -> str:
-    """What a polymorphic field may point to, as one table with the columns all names have."""
+    """Return the targets of a polymorphic field as one table with the columns of Name."""
     parts = []
     for target in targets:
         item = schema.get(target)
@@ -167,7 +167,7 @@ def names_sql(schema: Schema, targets: Iterable[str]) -> str:
 
 
 def load_schema(custom: Iterable[ObjectType], named: Mapping[tuple[str, str, str], str]) -> Schema:
-    """Standard objects from the package, and our own."""
+    """Load the standard objects of the package and add custom ones."""
     data = json.loads(files("bedstone.salesforce.demo_org").joinpath("standard_objects.json").read_text("utf-8"))
     objects = [_standard(name, facts) for name, facts in data.items()]
     names = {
@@ -223,7 +223,7 @@ def _field(item: Mapping[str, Any]) -> FieldType:
 
 
 def _with_parts(item: FieldType, known: set[str]) -> FieldType:
-    """An address knows the fields it is made of."""
+    """Add the fields an address is made of."""
     if item.type != "address":
         return item
     prefix = item.name.removesuffix("Address")

@@ -1,15 +1,15 @@
-"""Names in a query to columns: fields, parents joined on the way, functions, aggregates."""
+"""Resolves the names of a query to columns: fields, joined parents, functions, aggregates."""
 
 import json
 from dataclasses import dataclass, field
 from typing import Any
 
 from bedstone.salesforce.demo_org.dates import Calendar
-from bedstone.salesforce.demo_org.errors import Refused, malformed, no_column, no_object, no_parent
+from bedstone.salesforce.demo_org.errors import ApiError, malformed, no_column, no_object, no_parent
 from bedstone.salesforce.demo_org.schema import NUMBER_TYPES, TEXT_TYPES, FieldType, ObjectType, Schema, names_sql
 from bedstone.salesforce.soql.tree import Call, Distance, Expression, Geolocation, Path, Source
 
-DEEPEST_PATH = 5
+MAX_PATH_DEPTH = 5
 AGGREGATES = frozenset({"count", "count_distinct", "sum", "avg", "min", "max"})
 DATE_FUNCTIONS = {
     "calendar_year": "CAST(substr({0}, 1, 4) AS INTEGER)",
@@ -35,7 +35,7 @@ TEXT = FieldType("", "string", "")
 
 @dataclass(frozen=True)
 class Resolved:
-    """An expression as SQL, and what it gives."""
+    """An expression as SQL, with the field or type it returns."""
 
     sql: str
     field: FieldType
@@ -46,7 +46,7 @@ class Resolved:
 
 @dataclass
 class Scope:
-    """One FROM: the object, its alias in SQL, and the parents that were joined so far."""
+    """The names of one FROM clause: the object, its alias in SQL, and the parents joined so far."""
 
     schema: Schema
     calendar: Calendar
@@ -58,7 +58,7 @@ class Scope:
 
     @classmethod
     def of(cls, schema: Schema, calendar: Calendar, sources: tuple[Source, ...], alias: str) -> "Scope":
-        """A scope from what FROM names: one object, and further names for parents of it."""
+        """Return the scope of a FROM clause: one object, and further names for its parents."""
         first = sources[0]
         root = schema.get(first.name)
         if root is None or root.name == "Name":
@@ -81,14 +81,14 @@ class Scope:
         return scope
 
     def parts(self, path: Path) -> tuple[str, ...]:
-        """A path from the root, without aliases."""
+        """Return the parts of a path from the root, without aliases."""
         first = path.parts[0].lower()
         if len(path.parts) > 1 and first in self.names:
             return self.names[first] + path.parts[1:]
         return path.parts
 
     def resolve(self, path: Path) -> Resolved:
-        """A field."""
+        """Resolve a field."""
         *parents, name = self.parts(path)
         owner, alias = self.root, self.alias
         if parents:
@@ -99,14 +99,14 @@ class Scope:
         return Resolved(self.column(found, alias), found, owner)
 
     def column(self, item: FieldType, alias: str) -> str:
-        """The SQL of a field of a joined table."""
+        """Return the SQL of a field of a joined table."""
         if item.formula is not None:
             return f"({item.formula.replace('{t}', alias)})"
         return f'{alias}."{item.name}"'
 
     def parent(self, relationships: tuple[str, ...], position: int) -> tuple[str, ObjectType]:
-        """The alias and object at the end of a chain of relationships, joined if it was not yet."""
-        if len(relationships) > DEEPEST_PATH:
+        """Return the alias and object at the end of a chain of relationships; join it if it is new."""
+        if len(relationships) > MAX_PATH_DEPTH:
             raise malformed("Relationship path cannot exceed 5 levels", position)
         key = tuple(name.lower() for name in relationships)
         if key in self.joins:
@@ -125,7 +125,7 @@ class Scope:
         return joined, target
 
     def expression(self, expression: Expression) -> Resolved:
-        """A field, a function of one, or a distance."""
+        """Resolve a field, a function of one, or a distance."""
         match expression:
             case Path():
                 return self.resolve(expression)
@@ -153,7 +153,7 @@ class Scope:
                 return inner
             case "format":
                 return Resolved(f"formatted({inner.sql}, '{inner.field.type}')", TEXT, inner.owner, inner.is_aggregate)
-            case "grouping":  # what it is, each grouping says
+            case "grouping":  # each grouping set replaces it by 0 or 1
                 argument = call.arguments[0]
                 key = ".".join(self.parts(argument)).lower() if isinstance(argument, Path) else ""
                 return Resolved(f"<grouping {key}>", WHOLE, None, is_aggregate=True)
@@ -168,8 +168,7 @@ class Scope:
         kind = inner.field.type
         if inner.owner is not None and inner.owner.name.endswith("__x"):
             raise malformed("Aggregates are not supported on external objects", call.span[0])
-        refused = kind in NOT_AGGREGATED or (name in ("sum", "avg") and kind not in NUMBER_TYPES)
-        if refused:
+        if kind in NOT_AGGREGATED or (name in ("sum", "avg") and kind not in NUMBER_TYPES):
             raise malformed(
                 f"field {inner.field.name} does not support aggregate operator {name.upper()}", call.span[0]
             )
@@ -197,7 +196,7 @@ class Scope:
     def _distance(self, distance: Distance) -> Resolved:
         place = self.resolve(distance.field)
         if place.field.type not in ("location", "address"):
-            raise Refused("INVALID_FIELD", f"{place.field.name} is not a geolocation field", position=distance.span[0])
+            raise ApiError("INVALID_FIELD", f"{place.field.name} is not a geolocation field", position=distance.span[0])
         if not isinstance(distance.point, Geolocation) or distance.unit.lower() not in ("mi", "km"):
             raise malformed("Invalid distance unit or location", distance.span[0])
         alias = place.sql.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""The demo org over HTTP: an ASGI app in front of the REST surface and the logins."""
+"""The demo org over HTTP: an ASGI app with the REST API and the logins."""
 
 import json
 import re
@@ -11,54 +11,56 @@ import anyio
 from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.requests import Request as HttpRequest
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse
+from starlette.responses import Response as HttpResponse
 from starlette.routing import Route
 
 from bedstone.errors import BedstoneError
 from bedstone.salesforce.demo_org.dates import Calendar
-from bedstone.salesforce.demo_org.faults import DAILY_CALLS, FIXED, NAMES, SLOW_SECONDS, Faults
+from bedstone.salesforce.demo_org.faults import DAILY_CALLS, FIXED_TIME, NAMES, SLOW_SECONDS, Faults
 from bedstone.salesforce.demo_org.identity import Identity
 from bedstone.salesforce.demo_org.org import DemoOrg
-from bedstone.salesforce.demo_org.rest import Answer, Request, RestApi
+from bedstone.salesforce.demo_org.rest import Request, Response, RestApi
 
 JSON = "application/json;charset=UTF-8"
 LOGIN_PREFIX = re.compile(r"^/_login/[^/]*salesforce\.com")
 SLASHES = re.compile("/{2,}")  # the sf command doubles the first one
-MOST_BODY = 16 * 2**20
+MAX_BODY_BYTES = 16 * 2**20
 METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE", "HEAD"]
 
 
 class DemoServer:
-    """One org with its logins and its switches."""
+    """One org with its logins and its faults; `admin` lets clients switch faults."""
 
     def __init__(self, org: DemoOrg, faults: Faults | None = None, *, admin: bool = False) -> None:
         self.org = org
         self.api = RestApi(org)
+        self._state = self.api.state
         self.identity = Identity(org)
         self._admin = admin
         self._turn = 0
         self.set_faults(faults or Faults())
 
     def app(self) -> Starlette:
-        """What a server runs."""
+        """Return the ASGI app."""
         return Starlette(routes=[Route("/{path:path}", self._serve, methods=METHODS)])
 
     def set_faults(self, faults: Faults) -> None:
-        """Switch misbehaviours on and off."""
+        """Replace the faults that are on."""
         if "expired-token" in faults:
             self.identity.expire()
             faults = faults.without("expired-token")
-        self.api.faults = faults
+        self._state.faults = faults
         clock = self.org.calendar
         fixed = (
-            Calendar(lambda: FIXED, clock.zone, clock.fiscal_start)
+            Calendar(lambda: FIXED_TIME, clock.zone, clock.fiscal_start)
             if "fixed-clock" in faults
             else Calendar(zone=clock.zone)
         )
         self.org.use_calendar(fixed)
 
-    async def _serve(self, http: HttpRequest) -> Response:
-        raw = http.scope.get("raw_path") or http.url.path.encode()  # what stands between slashes is decoded later, once
+    async def _serve(self, http: HttpRequest) -> HttpResponse:
+        raw = http.scope.get("raw_path") or http.url.path.encode()  # the router decodes each part once
         path = LOGIN_PREFIX.sub("", SLASHES.sub("/", raw.decode("ascii", "replace").partition("?")[0]))
         origin = f"{http.url.scheme}://{http.url.netloc}"
         if self._admin and path == "/_demo/faults":
@@ -67,89 +69,89 @@ class DemoServer:
             body = await _body(http)
         except ValueError as error:
             return _json(400, [{"errorCode": "JSON_PARSER_ERROR", "message": str(error)}])
-        if "slow" in self.api.faults:
+        if "slow" in self._state.faults:
             await anyio.sleep(SLOW_SECONDS)
         if self._is_down():
             return _json(503, [{"errorCode": "SERVER_UNAVAILABLE", "message": "Service Unavailable"}])
-        return _shown(await to_thread.run_sync(self._answer, http, path, origin, body), http)
+        return _http_response(await to_thread.run_sync(self._respond, http, path, origin, body), http)
 
     def _is_down(self) -> bool:
         self._turn += 1
-        return "unavailable" in self.api.faults or ("flaky" in self.api.faults and self._turn % 2 == 1)
+        return "unavailable" in self._state.faults or ("flaky" in self._state.faults and self._turn % 2 == 1)
 
-    def _answer(self, http: HttpRequest, path: str, origin: str, body: bytes) -> Answer:
+    def _respond(self, http: HttpRequest, path: str, origin: str, body: bytes) -> Response:
         headers = {name.lower(): value for name, value in http.headers.items()}
-        if (open_answer := self._for_everybody(http, path, origin, body, headers)) is not None:
-            return open_answer
+        if (response := self._respond_to_anyone(http, path, origin, body, headers)) is not None:
+            return response
         token = headers.get("authorization", "").partition(" ")[2] or http.query_params.get("oauth_token")
-        if not self.identity.knows(token):
-            return Answer(401, [{"message": "Session expired or invalid", "errorCode": "INVALID_SESSION_ID"}])
+        if not self.identity.is_valid(token):
+            return Response(401, [{"message": "Session expired or invalid", "errorCode": "INVALID_SESSION_ID"}])
         if path.rstrip("/") == "/services/oauth2/userinfo" or path.startswith("/id/"):
-            return Answer(body=self.identity.user_info(origin))
-        return self._counted(http, path, origin, body, headers)
+            return Response(body=self.identity.user_info(origin))
+        return self._call_api(http, path, origin, body, headers)
 
-    def _counted(self, http: HttpRequest, path: str, origin: str, body: bytes, headers: dict[str, str]) -> Answer:
-        """A call that counts against the daily limit."""
-        self.api.calls += 1
-        used = self.api.faults.used(self.api.calls)
+    def _call_api(self, http: HttpRequest, path: str, origin: str, body: bytes, headers: dict[str, str]) -> Response:
+        """Pass a request to the API; it counts against the daily limit."""
+        self._state.calls += 1
+        used = self._state.faults.used(self._state.calls)
         info = {"Sforce-Limit-Info": f"api-usage={used}/{DAILY_CALLS}"}
         if used >= DAILY_CALLS:
-            refused = [{"message": "TotalRequests Limit exceeded.", "errorCode": "REQUEST_LIMIT_EXCEEDED"}]
-            return Answer(403, refused, info)
+            error = [{"message": "TotalRequests Limit exceeded.", "errorCode": "REQUEST_LIMIT_EXCEEDED"}]
+            return Response(403, error, info)
         try:
-            parsed = json.loads(body, parse_constant=_no_number) if body else None
+            parsed = json.loads(body, parse_constant=_reject_constant) if body else None
         except (ValueError, RecursionError):
-            return Answer(400, [{"message": "The request body is not JSON", "errorCode": "JSON_PARSER_ERROR"}], info)
+            return Response(400, [{"message": "The request body is not JSON", "errorCode": "JSON_PARSER_ERROR"}], info)
         request = Request(http.method, path, dict(http.query_params), headers | {"origin-of": origin}, parsed)
-        answer = self.api.handle(request)
-        return replace(answer, headers={**answer.headers, **info})
+        response = self.api.handle(request)
+        return replace(response, headers={**response.headers, **info})
 
-    def _for_everybody(  # noqa: PLR0911 - one for each address
+    def _respond_to_anyone(  # noqa: PLR0911 - one per address
         self, http: HttpRequest, path: str, origin: str, body: bytes, headers: dict[str, str]
-    ) -> Answer | None:
-        """What needs no token."""
+    ) -> Response | None:
+        """Answer requests that need no token."""
         match path.rstrip("/"):
             case "":
-                return Answer(body={"name": "Bedstone demo org", "login": f"{origin}/services/oauth2/token"})
+                return Response(body={"name": "Bedstone demo org", "login": f"{origin}/services/oauth2/token"})
             case "/services/data":
-                return Answer(body=self.api.versions())
+                return Response(body=self.api.versions())
             case "/services/oauth2/token":
                 return self.identity.token(_form(http, body), headers, origin)
             case "/services/oauth2/authorize":
                 return self.identity.authorize(http.query_params)
             case "/services/oauth2/introspect":
-                return Answer(body=self.identity.introspect(_form(http, body)))
+                return Response(body=self.identity.introspect(_form(http, body)))
             case "/services/oauth2/revoke":
                 self.identity.revoke(_form(http, body).get("token") or http.query_params.get("token"))
-                return Answer(200, {})
+                return Response(200, {})
             case "/.well-known/openid-configuration":
-                return Answer(body=_openid(origin))
+                return Response(body=_openid(origin))
         return self.identity.soap(body, origin, path) if path.startswith("/services/Soap/") else None
 
-    async def _switch(self, http: HttpRequest) -> Response:
+    async def _switch(self, http: HttpRequest) -> HttpResponse:
         if http.method != "GET":
             try:
                 self.set_faults(Faults.of((await http.json())["faults"]))
                 self.identity.revive()
             except (BedstoneError, ValueError, KeyError, TypeError) as error:
                 return _json(400, {"error": str(error)})
-        return _json(200, {"faults": sorted(self.api.faults.names), "known": NAMES, "logins": self.identity.logins})
+        return _json(200, {"faults": sorted(self._state.faults.names), "known": NAMES, "logins": self.identity.logins})
 
 
-def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number")
+def _reject_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
 
 
 async def _body(http: HttpRequest) -> bytes:
     data = b""
     async for part in http.stream():
         data += part
-        if len(data) > MOST_BODY:
+        if len(data) > MAX_BODY_BYTES:
             raise ValueError("The request is too large")
     if http.headers.get("content-encoding", "").lower() == "gzip":
         unpack = zlib.decompressobj(31)
         try:
-            data = unpack.decompress(data, MOST_BODY)
+            data = unpack.decompress(data, MAX_BODY_BYTES)
         except zlib.error:
             raise ValueError("The request is not gzip") from None
         if unpack.unconsumed_tail:
@@ -173,17 +175,17 @@ def _openid(origin: str) -> dict[str, Any]:
     }
 
 
-def _json(status: int, body: Any) -> Response:
+def _json(status: int, body: Any) -> HttpResponse:
     return JSONResponse(body, status, media_type=JSON)
 
 
-def _shown(answer: Answer, http: HttpRequest) -> Response:
-    headers = dict(answer.headers)
-    if isinstance(answer.body, bytes):
-        return Response(answer.body, answer.status, headers)
-    if answer.status == 302:  # noqa: PLR2004
+def _http_response(response: Response, http: HttpRequest) -> HttpResponse:
+    headers = dict(response.headers)
+    if isinstance(response.body, bytes):
+        return HttpResponse(response.body, response.status, headers)
+    if response.status == 302:  # noqa: PLR2004
         return RedirectResponse(headers["Location"], 302)
-    if answer.body is None:
-        return Response(status_code=answer.status, headers=headers)
-    text = json.dumps(answer.body, ensure_ascii=False, indent=2 if http.headers.get("x-prettyprint") == "1" else None)
-    return Response(text.encode(), answer.status, {**headers, "content-type": JSON})
+    if response.body is None:
+        return HttpResponse(status_code=response.status, headers=headers)
+    text = json.dumps(response.body, ensure_ascii=False, indent=2 if http.headers.get("x-prettyprint") == "1" else None)
+    return HttpResponse(text.encode(), response.status, {**headers, "content-type": JSON})

@@ -1,4 +1,4 @@
-"""Statements to tokens. A name may hold dots; what is a keyword, the parser decides by its place."""
+"""Splits statements into tokens. A name can contain dots; the parser decides by its place what is a keyword."""
 
 import re
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ TOKEN = re.compile(
     | (?P<other> "(?:[^"\\]|\\.)*(?:"|\\?\Z) | . )
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
-)  # what is not closed goes to the end: looking for its end again and again would take for ever
+)  # an unclosed text extends to the end: searching for its end repeatedly would take quadratic time
 END = ""
-LOOKAHEAD = 4  # tokens a parser looks at from where it is
+LOOKAHEAD = 4  # tokens
 
 
 @dataclass(slots=True)
 class Tokens:
-    """Parallel lists, which are fast to walk through: kinds, words (names in lower case), begins and ends."""
+    """Parallel lists, which are fast to iterate: kinds, words (names in lower case), starts and ends."""
 
     text: str
     kinds: list[str]
@@ -36,12 +36,12 @@ class Tokens:
     ends: list[int]
 
     def written(self, index: int) -> str:
-        """A token as it stands in the statement."""
+        """Return a token as it is written in the statement."""
         return self.text[self.starts[index] : self.ends[index]]
 
 
 def tokenize(text: str) -> Tokens:
-    """Split a statement; the last tokens are its end."""
+    """Split a statement; the last tokens mark its end."""
     kinds: list[str] = []
     words: list[str] = []
     starts: list[int] = []
@@ -68,7 +68,7 @@ def tokenize(text: str) -> Tokens:
 
 
 def _is_closed(text: str) -> bool:
-    """Whether a text ends with a quote of its own."""
+    """Return whether a text ends with a closing quote."""
     if len(text) < 2 or text[-1] != "'":  # noqa: PLR2004 - both quotes
         return False
     slashes = len(text) - 1 - len(text[:-1].rstrip("\\"))
@@ -76,7 +76,7 @@ def _is_closed(text: str) -> bool:
 
 
 def unreadable(tokens: Tokens, index: int) -> SyntaxProblem:
-    """A token that no statement has."""
+    """Return the problem for a token that no statement contains."""
     written = tokens.written(index)
     if written.startswith("'"):
         return SyntaxProblem("A text is not closed: ' is missing at its end.", tokens.text, tokens.starts[index])

@@ -1,4 +1,4 @@
-"""Words that stand for values: date literals, and which of them take a number."""
+"""Date literals, and which of them take a number."""
 
 _UNITS = ("WEEK", "MONTH", "QUARTER", "YEAR", "FISCAL_QUARTER", "FISCAL_YEAR")
 _COUNTED = ("DAYS", "WEEKS", "MONTHS", "QUARTERS", "YEARS", "FISCAL_QUARTERS", "FISCAL_YEARS")

@@ -1,4 +1,4 @@
-"""What a parser finds wrong: an error that ends it, or something it lets pass and remembers."""
+"""Problems a parser reports: an error that ends parsing, or a deviation that the lenient dialect accepts."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from bedstone.salesforce.soql.tree import Span
 
 
 class SyntaxProblem(InvalidInput):
-    """A statement that cannot be read: why, and where. Lines and columns are counted from 1."""
+    """A statement that cannot be parsed: why, and where. Lines and columns count from 1."""
 
     code = "syntax"
 
@@ -25,9 +25,9 @@ class SyntaxProblem(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """Something only the lenient dialect accepts: what it is called, where it is, and how it should be written.
+    """A form only the lenient dialect accepts: its code, its span, and how to write it.
 
-    Without `corrected` there is no other way to say the same.
+    `corrected` is None if the same cannot be written another way.
     """
 
     code: str
@@ -37,6 +37,6 @@ class Deviation:
 
 
 def place(text: str, position: int) -> tuple[int, int]:
-    """Line and column of a position, counted from 1."""
+    """Return the line and column of a position, counted from 1."""
     before = text[:position]
     return before.count("\n") + 1, position - before.rfind("\n")

@@ -1,10 +1,11 @@
-"""SOSL to a tree."""
+"""Parses SOSL to a tree."""
 
 from typing import Any
 
-from bedstone.salesforce.soql.parser import Dialect, Parser
+from bedstone.salesforce.soql.clauses import ClauseParser
+from bedstone.salesforce.soql.cursor import Dialect
 from bedstone.salesforce.soql.problems import SyntaxProblem
-from bedstone.salesforce.soql.quoting import unquoted
+from bedstone.salesforce.soql.quoting import unquote
 from bedstone.salesforce.soql.tree import Bind, DataCategories, Number, Order, Returning, Search, SearchOption, Value
 
 GROUPS = frozenset({"all", "name", "email", "phone", "sidebar"})
@@ -12,19 +13,19 @@ MISSING_TERM = "No search term found. The search term must be enclosed in braces
 
 
 def parse_sosl(text: str, dialect: Dialect = "rest") -> Search:
-    """Read a statement, or raise `SyntaxProblem`."""
+    """Parse a statement, or raise `SyntaxProblem`."""
     start = len(text) - len(text.lstrip())
     if text[start : start + 4].lower() != "find":
         raise SyntaxProblem("A search begins with FIND.", text, start)
     term, is_bind, end = _term(text, start + 4, dialect)
-    # What follows is read with the term blanked out, so that all positions stay what they are.
+    # The rest is parsed with the term blanked out, so that all positions stay the same.
     blank = " " * end + text[end:]
     parser = SoslParser(blank, dialect)
     return parser.statement(text, start, term, is_bind=is_bind)
 
 
 def _term(text: str, position: int, dialect: Dialect) -> tuple[str, bool, int]:
-    """The term, whether it is a bind, and where it ends."""
+    """Return the term, whether it is a bind, and where it ends."""
     while position < len(text) and text[position].isspace():
         position += 1
     opening = text[position : position + 1]
@@ -33,9 +34,9 @@ def _term(text: str, position: int, dialect: Dialect) -> tuple[str, bool, int]:
         term = text[position + 1 : end - 1]
     elif opening == "'" and dialect != "rest":
         end = _closing(text, position, "'")
-        term = unquoted(text[position:end])
+        term = unquote(text[position:end])
     elif opening == ":" and dialect != "rest":
-        parser = Parser(" " * position + text[position:], dialect)
+        parser = ClauseParser(" " * position + text[position:], dialect)
         bind = parser.bind()
         return bind.expression, True, bind.span[1]
     else:
@@ -47,7 +48,7 @@ def _term(text: str, position: int, dialect: Dialect) -> tuple[str, bool, int]:
 
 
 def _closing(text: str, position: int, sign: str) -> int:
-    """Where what begins at a position is closed."""
+    """Return the position after the closing sign."""
     place = position + 1
     while place < len(text):
         if text[place] == "\\":
@@ -59,7 +60,7 @@ def _closing(text: str, position: int, sign: str) -> int:
 
 
 def _check_term(text: str, start: int, term: str) -> None:
-    """Quotes and parentheses must be closed."""
+    """Check that quotes and parentheses are closed."""
     quoted = False
     open_at: list[int] = []
     place = 0
@@ -82,17 +83,17 @@ def _check_term(text: str, start: int, term: str) -> None:
         raise SyntaxProblem("A parenthesis in the search term is not closed.", text, start + open_at[0])
 
 
-class SoslParser(Parser):
-    """What follows the term."""
+class SoslParser(ClauseParser):
+    """Parses what follows the term."""
 
     def statement(self, text: str, start: int, term: str, *, is_bind: bool) -> Search:
-        """All of it."""
+        """Parse the rest of the statement."""
         within = self._within()
         returning = self.many(self._returning) if self.skip("returning") else ()
         self._check_once(returning)
         options: list[SearchOption | DataCategories] = []
         while self.words[self.at] == "with":
-            options.append(self.data_categories() if self._at_categories() else self._option())
+            options.append(self.data_categories() if self.is_at_categories() else self._option())
         limit = self.integer() if self.skip("limit") else None
         updates = self.update_targets() if self.skip("update") else ()
         self.finish()
@@ -150,6 +151,6 @@ class SoslParser(Parser):
             values = (self.value(),)
             return SearchOption(name, "=", values, (), self.span(first))
         if self.skip("in"):
-            return SearchOption(name, "IN", self._listed(), (), self.span(first))
+            return SearchOption(name, "IN", self.value_list(), (), self.span(first))
         settings = self.settings() if self.words[self.at] == "(" else ()
         return SearchOption(name, "", (), settings, self.span(first))

@@ -1,7 +1,6 @@
-"""Syntax trees of SOQL and SOSL: frozen, comparable, and every node knows where it stood.
+"""Syntax trees of SOQL and SOSL: frozen, comparable, and every node has its span in the statement.
 
-`span` is the stretch of the statement a node was read from, (0, 0) for a node somebody made; it does not count when
-trees are compared.
+The span of a node that was not parsed is (0, 0). Comparing trees ignores spans.
 """
 
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ def _span() -> Span:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A string, without its quotes and escapes; a pattern of LIKE keeps the backslashes that mean something there."""
+    """A string, without its quotes and escapes; a pattern of LIKE keeps its own escapes."""
 
     value: str
     span: Span = _span()
@@ -100,7 +99,7 @@ class Path:
 
     @property
     def name(self) -> str:
-        """As it is written."""
+        """The name as it is written."""
         return ".".join(self.parts)
 
 
@@ -135,7 +134,7 @@ Expression = Path | Call | Distance
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """`a + b`, which the grammar has and no org computes."""
+    """`a + b`, which the grammar accepts and no org computes."""
 
     left: Path
     operator: Literal["+", "-"]
@@ -226,7 +225,7 @@ class TypeOf:
 
 @dataclass(frozen=True, slots=True)
 class Using:
-    """USING SCOPE mine; USING LOOKUP, which no org knows."""
+    """USING SCOPE mine; USING LOOKUP, which no org supports."""
 
     kind: Literal["SCOPE", "LOOKUP"]
     name: str
@@ -235,7 +234,7 @@ class Using:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What FROM names: an object, or a relationship of one named before."""
+    """A name in FROM: an object, or a relationship of one named before."""
 
     path: Path
     alias: str | None = None
@@ -244,7 +243,7 @@ class Source:
 
     @property
     def name(self) -> str:
-        """As it is written."""
+        """The name as it is written."""
         return self.path.name
 
 
@@ -328,7 +327,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Returning:
-    """An object of RETURNING, with what is wanted of it."""
+    """An object of RETURNING with its fields and clauses."""
 
     name: str
     fields: tuple[Expression, ...] = ()

@@ -1,4 +1,4 @@
-"""A tree back to text: one way to write each, so that writing what was written changes nothing."""
+"""Writes trees as text in one canonical form, so that parsing and writing again changes nothing."""
 
 from collections.abc import Iterable
 from functools import singledispatch
@@ -45,7 +45,7 @@ from bedstone.salesforce.soql.tree import (
 
 @singledispatch
 def write(node: object) -> str:
-    """A tree, or any part of it, as text."""
+    """Return a tree, or any part of it, as text."""
     raise TypeError(f"not a part of a statement: {type(node).__name__}")
 
 
@@ -162,7 +162,7 @@ def _(node: Not) -> str:
 
 
 def _term(condition: Condition) -> str:
-    """A part of a condition: with parentheses where another joint is inside."""
+    """Return a term of a condition, in parentheses if it has terms of its own."""
     return f"({write(condition)})" if isinstance(condition, And | Or | Not) else write(condition)
 
 

@@ -1,4 +1,4 @@
-"""Knowledge articles of the demo org: 120 in English, 36 of them in German and French too, drafts and old versions among them."""
+"""Knowledge articles of the demo org: 120 in English, 36 of them also in German and French, some with drafts or old versions."""
 
 import json
 import random
@@ -13,13 +13,13 @@ from importlib.resources import files
 from typing import Any
 
 from bedstone.salesforce.demo_org.content.objects import ARTICLE_RECORD_TYPES
-from bedstone.salesforce.demo_org.dates import parsed_moment, stored_moment
+from bedstone.salesforce.demo_org.dates import format_moment, parse_moment
 from bedstone.salesforce.ids import make_id
 
 LANGUAGES = ("en_US", "de", "fr")
 ENGLISH = LANGUAGES[0]
 RECORD_TYPES = {item.developer_name: item.id for item in ARTICLE_RECORD_TYPES}
-FIRST = parsed_moment("2024-02-01T08:00:00Z")
+FIRST = parse_moment("2024-02-01T08:00:00Z")
 Add = Callable[..., str]
 
 
@@ -38,7 +38,7 @@ class Article:
 
 @lru_cache(maxsize=1)
 def sources() -> dict[str, Any]:
-    """What the articles are made from."""
+    """Return the texts of the articles and the data categories."""
     data: dict[str, Any] = json.loads(
         files("bedstone.salesforce.demo_org.content").joinpath("articles.json").read_text("utf-8")
     )
@@ -46,7 +46,7 @@ def sources() -> dict[str, Any]:
 
 
 def articles() -> Iterator[dict[str, Article]]:
-    """Every article, by language."""
+    """Yield every article by language."""
     data = sources()
     for group in data["topics"]:
         for title, summary, answer, *steps in group["articles"]:
@@ -62,19 +62,17 @@ def _procedure(procedure: dict[str, Any], words: Sequence[str], model: str, numb
 
 
 def categories() -> dict[str, Any]:
-    """Data category groups as a tree: names, labels, children."""
+    """Return the data category groups as a tree: names, labels, children."""
     groups: dict[str, Any] = sources()["categories"]
     return groups
 
 
 def add_articles(add: Add, users: Sequence[str], chance: random.Random) -> None:
-    """Put them into the org: published, some with a draft or an archived version besides."""
-    version = 0
+    """Add the articles to the org: all published, some with a draft or an archived version."""
     for number, translations in enumerate(articles(), start=1):
         article_id = make_id("kA0", number)
         published = FIRST + timedelta(days=6 * number)
         for language, article in translations.items():
-            version += 1
             _add_version(add, article, language, article_id, number, published, users, version=1)
         english = translations[ENGLISH]
         if number % 10 == 3:
@@ -113,11 +111,11 @@ def _add_version(
         UrlName=url_name if status == "Online" else f"{url_name}-{status.lower()}",
         ArticleNumber=f"{1000 + number:09}",
         Summary=article.summary,
-        LastPublishedDate=stored_moment(published) if status != "Draft" else None,
-        FirstPublishedDate=stored_moment(published),
-        CreatedDate=stored_moment(published - timedelta(days=3)),
-        LastModifiedDate=stored_moment(published),
-        SystemModstamp=stored_moment(published),
+        LastPublishedDate=format_moment(published) if status != "Draft" else None,
+        FirstPublishedDate=format_moment(published),
+        CreatedDate=format_moment(published - timedelta(days=3)),
+        LastModifiedDate=format_moment(published),
+        SystemModstamp=format_moment(published),
         ArticleTotalViewCount=(number * 37) % 900,
         ArticleType="Knowledge__kav",
         RecordTypeId=RECORD_TYPES[article.kind],
@@ -158,7 +156,7 @@ def _url_name(title: str) -> str:
 
 
 def category_names(group: str, operator: str, chosen: Sequence[str]) -> list[str]:
-    """The categories a selection means: itself, those above, those below."""
+    """Return the categories a selection means: itself, those above, those below."""
     root = categories().get(group.removesuffix("__c"), {"children": {}})
     parents: dict[str, str | None] = {}
 

@@ -1,4 +1,4 @@
-"""The company's own objects: master-detail, junction, formula, dependent and multi-select picklists, a place on a map."""
+"""The company's own objects: master-detail, junction, formula, dependent and multi-select picklists, a geolocation."""
 
 from collections.abc import Sequence
 
@@ -38,7 +38,7 @@ def master(name: str, label: str, target: str, order: int = 0) -> FieldType:
 
 
 def system(*, owned: bool = True, name: FieldType | None = None) -> tuple[FieldType, ...]:
-    """What every record has."""
+    """Return the fields every object has."""
     fields = [FieldType("Id", "id", "Record ID", length=18, nillable=False, read_only=True)]
     if owned:
         fields.append(lookup("OwnerId", "Owner ID", *BOTH, nillable=False))
@@ -393,5 +393,5 @@ NAME = ObjectType(
 
 
 def demo_schema() -> Schema:
-    """Standard objects, the company's own, and Knowledge."""
+    """Return the standard objects, the company's own, and Knowledge."""
     return load_schema([*CUSTOM, *KNOWLEDGE_OBJECTS, NAME], RELATIONSHIPS)

@@ -1,4 +1,4 @@
-"""Describes: objects and fields in the words of the REST API, with every key a client may look at."""
+"""Describes: objects and fields in the form of the REST API, with every key a client may read."""
 
 import json
 from base64 import b64encode
@@ -27,10 +27,30 @@ SOAP = {
     "anyType": "xsd:anyType",
 }
 SCOPES = (("everything", "All"), ("mine", "My"), ("team", "My team's"))
+# What is the same for every field.
+CONSTANT_FACTS: dict[str, Any] = {
+    **dict.fromkeys(
+        (
+            "aiPredictionField",
+            "caseSensitive",
+            "deprecatedAndHidden",
+            "displayLocationInDecimal",
+            "encrypted",
+            "formulaTreatNullNumberAsZero",
+            "highScaleNumber",
+            "restrictedDelete",
+        ),
+        False,
+    ),
+    **dict.fromkeys(
+        ("calculatedFormula", "defaultValueFormula", "filteredLookupInfo", "mask", "maskType", "referenceTargetField"),
+        None,
+    ),
+}
 
 
 def describe(schema: Schema, item: ObjectType, base: str) -> dict[str, Any]:
-    """An object with its fields and what points to it."""
+    """Describe an object with its fields and child relationships."""
     return {
         "actionOverrides": [],
         **_facts(item, base),
@@ -71,19 +91,19 @@ def describe(schema: Schema, item: ObjectType, base: str) -> dict[str, Any]:
 
 
 def describe_global(items: list[ObjectType], base: str) -> dict[str, Any]:
-    """Every object in a line."""
+    """List objects."""
     rows = [_facts(item, base) | {"urls": _urls(item, base)} for item in sorted(items, key=lambda item: item.name)]
     return {"encoding": "UTF-8", "maxBatchSize": 200, "sobjects": rows}
 
 
 def describe_basic(item: ObjectType, base: str) -> dict[str, Any]:
-    """An object in a line, alone."""
+    """Describe an object without its fields."""
     return {"objectDescribe": _facts(item, base) | {"urls": _urls(item, base)}, "recentItems": []}
 
 
-def etag(described: Mapping[str, Any]) -> str:
-    """Another one when something in it is another."""
-    return f'"{sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]}"'
+def etag(description: Mapping[str, Any]) -> str:
+    """Return a tag that changes with the description."""
+    return f'"{sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()[:16]}"'
 
 
 def _facts(item: ObjectType, base: str) -> dict[str, Any]:
@@ -150,13 +170,7 @@ def _record_types(item: ObjectType, base: str) -> list[dict[str, Any]]:
 @cache
 def _cached_values(values: tuple[str, ...], inactive: tuple[str, ...], valid_for: tuple[str | None, ...]) -> list[Any]:
     return [
-        {
-            "active": value not in inactive,
-            "defaultValue": False,
-            "label": value,
-            "validFor": mask,
-            "value": value,
-        }
+        {"active": value not in inactive, "defaultValue": False, "label": value, "validFor": mask, "value": value}
         for value, mask in zip((*values, *inactive), valid_for, strict=True)
     ]
 
@@ -171,7 +185,7 @@ def _picklist(field: FieldType, item: ObjectType) -> list[Any]:
 
 
 def _valid_for(value: str, controller: FieldType, field: FieldType) -> str:
-    """A bit for each value of the controlling field, the first one highest, as base 64."""
+    """Return one bit per value of the controlling field, the first one highest, in base64."""
     bits = bytearray((len(controller.values) + 7) // 8)
     for place, controlling in enumerate(controller.values):
         if value in field.depends.get(controlling, ()):
@@ -180,46 +194,28 @@ def _valid_for(value: str, controller: FieldType, field: FieldType) -> str:
 
 
 def describe_field(field: FieldType, item: ObjectType) -> dict[str, Any]:
-    """One field."""
+    """Describe a field."""
     kind = field.type
     is_number = kind in NUMBER_TYPES and kind != "int"
-    compound = next((other.name for other in item.fields if field.name in other.parts), None)
-    if (
-        compound is None
-        and field.name in ("FirstName", "LastName")
-        and item.field("Name")
-        and item.name in ("Contact", "Lead", "User")
-    ):
-        compound = "Name"
     writeable = not field.read_only and field.is_stored and field.name != "Id"
-    return {
+    facts = {
         "aggregatable": kind not in NOT_AGGREGATED,
-        "aiPredictionField": False,
         "autoNumber": field.auto_number is not None,
         "byteLength": field.length * 3 if kind in TEXT_TYPES else field.length,
         "calculated": field.formula is not None,
-        "calculatedFormula": None,
         "cascadeDelete": field.master_detail is not None,
-        "caseSensitive": False,
-        "compoundFieldName": compound,
+        "compoundFieldName": _compound_name(field, item),
         "controllerName": field.controller,
         "createable": writeable and item.can_change,
         "custom": field.is_custom,
         "defaultValue": False if kind == "boolean" else None,
-        "defaultValueFormula": None,
         "defaultedOnCreate": kind == "boolean" or field.name in ("OwnerId", "Id", "CreatedDate", "CreatedById"),
         "dependentPicklist": field.controller is not None,
-        "deprecatedAndHidden": False,
         "digits": 9 if kind == "int" else 0,
-        "displayLocationInDecimal": False,
-        "encrypted": False,
         "externalId": field.external_id,
         "extraTypeInfo": "richtextarea" if field.rich else None,
         "filterable": field.filterable,
-        "filteredLookupInfo": None,
-        "formulaTreatNullNumberAsZero": False,
         "groupable": field.groupable,
-        "highScaleNumber": False,
         "htmlFormatted": field.rich,
         "idLookup": field.name == "Id"
         or field.external_id
@@ -228,8 +224,6 @@ def describe_field(field: FieldType, item: ObjectType) -> dict[str, Any]:
         "inlineHelpText": field.help,
         "label": field.label,
         "length": field.length,
-        "mask": None,
-        "maskType": None,
         "name": field.name,
         "nameField": field.name_field,
         "namePointing": field.is_polymorphic,
@@ -239,11 +233,9 @@ def describe_field(field: FieldType, item: ObjectType) -> dict[str, Any]:
         "polymorphicForeignKey": field.is_polymorphic,
         "precision": field.digits[0] if is_number else 0,
         "queryByDistance": kind == "location",
-        "referenceTargetField": None,
         "referenceTo": list(field.reference_to),
         "relationshipName": field.relationship,
         "relationshipOrder": field.master_detail,
-        "restrictedDelete": False,
         "restrictedPicklist": field.restricted,
         "scale": field.digits[1] if is_number else 0,
         "searchPrefilterable": kind == "reference",
@@ -254,3 +246,11 @@ def describe_field(field: FieldType, item: ObjectType) -> dict[str, Any]:
         "updateable": writeable and item.can_change and not (field.master_detail is not None),
         "writeRequiresMasterRead": field.master_detail is not None,
     }
+    return CONSTANT_FACTS | facts
+
+
+def _compound_name(field: FieldType, item: ObjectType) -> str | None:
+    """Return the compound field a field is a part of."""
+    if field.name in ("FirstName", "LastName") and item.name in ("Contact", "Lead", "User") and item.field("Name"):
+        return "Name"
+    return next((other.name for other in item.fields if field.name in other.parts), None)
