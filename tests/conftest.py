@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
 from bedstone.salesforce.client import client as salesforce_client
-from support import noise
+from support import noise, proofs
 from support.demo_org import Running, running
 
 # The same examples in every run: what fails in CI fails here.
@@ -22,8 +22,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    proofs.register(config)
     if (seed := config.getoption("--embedding-noise")) is not None:
         noise.turn_on(seed)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    proofs.record(items)
 
 
 @pytest.fixture(scope="session")

@@ -421,11 +421,11 @@ async def test_grounding_is_right_or_silent(toolset: Toolset, demo: Running) -> 
 
 
 @proves("sfg.questions")
-@pytest.mark.skipif(not SHARED.exists(), reason="the development questions are not here")
 async def test_questions_become_queries_that_hold(toolset: Toolset, data: Path) -> None:
-    cases = [
-        case for case in json.loads((SHARED / "nl2soql_dev.json").read_text())["cases"] if not case.get("gold_defect")
-    ]
+    cases = json.loads((ROOT / "tests" / "fixtures" / "questions.json").read_text())
+    if SHARED.exists():  # a larger set, where it is there
+        more = json.loads((SHARED / "nl2soql_dev.json").read_text())["cases"]
+        cases += [case for case in more if not case.get("gold_defect")]
     objects, recalls = 0, []
     for case in cases:
         gold = parse_soql(case["soql"])
@@ -592,11 +592,13 @@ async def _numbered(items: AsyncIterator[Any]) -> AsyncIterator[tuple[int, Any]]
 
 
 @proves("sfg.import")
-@pytest.mark.skipif(not SHARED.exists(), reason="the describes are not here")
-def test_a_folder_of_describes_is_a_graph_too(tmp_path: Path) -> None:
-    folder = SHARED / "schema" / "describe" / "cumulusci"
+def test_a_folder_of_describes_is_a_graph_too(demo: Running, tmp_path: Path) -> None:
+    folder = tmp_path / "describes"
+    folder.mkdir()
+    for name in ("Account", "Contact", "Opportunity", "Case", "User"):
+        (folder / f"{name}.json").write_text(demo.http.get(f"{V}/sobjects/{name}/describe").text)
     made = bedstone("salesforce", "sync-schema", "--from", folder, "--name", "files", "--json", "--data-dir", tmp_path)
-    assert json.loads(made.stdout)["objects"] >= 7, made.stderr
+    assert json.loads(made.stdout)["objects"] == 5, made.stderr
     shown = bedstone("tools", "call", "find-object", "objectApiName=Opportunity", "--data-dir", tmp_path)
     assert json.loads(shown.stdout)["found"], shown.stderr
     run = bedstone("tools", "call", "execute-soql", "query=SELECT Id FROM Account LIMIT 1", "--data-dir", tmp_path)

@@ -1,17 +1,13 @@
 """A server that is killed loses nothing it acknowledged; hostile files cost it nothing. `make soak` goes further."""
 
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from ingest.test_reader import HOSTILE
 from soak.knowledge import call, soak
+from support.hostile import SECRET, write_hostile_files
 from support.processes import Listening, listening
 
 GROWTH_MB = 60  # what caches and arenas may have taken; one hostile file would take a multiple
@@ -26,11 +22,8 @@ def memory_mb(server: Listening) -> float:
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
 
 
-@pytest.mark.skipif(not HOSTILE.exists(), reason="the generator of hostile files is not here")
 def test_hostile_files_leave_the_server_as_it_was(tmp_path: Path) -> None:
-    hostile = tmp_path / "hostile"
-    subprocess.run([sys.executable, HOSTILE, hostile], check=True, capture_output=True, timeout=120)
-    files = [path for path in sorted(hostile.iterdir()) if path.name not in ("expected.json", "secret.txt")]
+    files = write_hostile_files(tmp_path / "hostile")
     (tmp_path / "plain.txt").write_text("tulips")
     options = ("--toolsets", "knowledge", "--data-dir", tmp_path / "data")
     with listening(*options, log=tmp_path / "log") as server:
@@ -52,7 +45,7 @@ def test_hostile_files_leave_the_server_as_it_was(tmp_path: Path) -> None:
         while memory_mb(server) >= before + GROWTH_MB:  # it is given back just after the last task
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        found = call(server, "search", {"query": "TEXT-FROM-ANOTHER-FILE"})
-        assert "TEXT-FROM-ANOTHER-FILE" not in json.dumps(found["results"])
+        found = call(server, "search", {"query": SECRET})
+        assert SECRET not in json.dumps(found["results"])
         leftovers = list(Path(tempfile.gettempdir()).glob(f"bedstone-read-{server.process.pid}-*"))
         assert leftovers == []

@@ -5,7 +5,7 @@ import re
 import string
 from collections.abc import Callable
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -43,12 +43,21 @@ from bedstone.salesforce.soql.tree import (
 )
 
 DIALECTS: tuple[Dialect, ...] = ("rest", "apex", "lenient")
-DATA = FilePath(__file__).resolve().parents[3] / "shared" / "data" / "salesforce"
+FIXTURES = FilePath(__file__).resolve().parents[1] / "fixtures" / "soql.json"
+DATA = FilePath(__file__).resolve().parents[3] / "shared" / "data" / "salesforce"  # a larger set, where it is there
 
 
-def cases(name: str) -> list[dict[str, Any]]:
-    file = DATA / name
-    return json.loads(file.read_text())["cases"] if file.exists() else []
+def cases(kind: Literal["soql", "sosl"]) -> list[tuple[str, bool]]:
+    """Return statements, and whether the official grammar accepts them."""
+    ours = json.loads(FIXTURES.read_text())
+    prefix = "" if kind == "soql" else "sosl_"
+    found = [
+        (text, is_valid) for is_valid in (True, False) for text in ours[prefix + ("valid" if is_valid else "invalid")]
+    ]
+    file = DATA / f"{kind}_dev.json"
+    more = json.loads(file.read_text())["cases"] if file.exists() else []
+    verdicts = [case["verdicts"]["official_rest"] if kind == "soql" else case["valid"] for case in more]
+    return found + [(case[kind], verdict) for case, verdict in zip(more, verdicts, strict=True)]
 
 
 def refusal(parse: Callable[[str, Dialect], object], statement: str, dialect: Dialect = "rest") -> SyntaxProblem | None:
@@ -65,29 +74,26 @@ def where(condition: str, dialect: Dialect = "rest") -> Condition:
     return found
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="the shared data is not here")
 def test_verdicts_are_those_of_the_official_grammar() -> None:
     """No exception: every one of the statements is judged alike."""
-    for case in cases("soql_dev.json"):
-        assert (refusal(parse_soql, case["soql"]) is None) == case["verdicts"]["official_rest"], case["soql"]
+    for statement, is_valid in cases("soql"):
+        assert (refusal(parse_soql, statement) is None) == is_valid, statement
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="the shared data is not here")
 def test_sosl_statements_are_judged_right() -> None:
-    for case in cases("sosl_dev.json"):
-        if case["valid"]:
-            tree = parse_sosl(case["sosl"])
+    for statement, is_valid in cases("sosl"):
+        if is_valid:
+            tree = parse_sosl(statement)
             assert parse_sosl(write(tree)) == tree
         else:
             with pytest.raises(SyntaxProblem):
-                parse_sosl(case["sosl"])
+                parse_sosl(statement)
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="the shared data is not here")
 def test_what_is_written_is_read_as_the_same_tree() -> None:
-    for case in cases("soql_dev.json"):
-        if case["verdicts"]["official_rest"]:
-            tree = parse_soql(case["soql"])
+    for statement, is_valid in cases("soql"):
+        if is_valid:
+            tree = parse_soql(statement)
             written = write(tree)
             assert parse_soql(written) == tree
             assert write(parse_soql(written)) == written
@@ -243,10 +249,10 @@ def test_the_lenient_dialect_reads_what_people_write_and_remembers(
 
 
 def test_correct_statements_have_no_deviations() -> None:
-    for case in cases("soql_dev.json"):
-        if case["verdicts"]["official_rest"]:
-            parser = SoqlParser(case["soql"], "lenient")
-            assert parser.statement() == parse_soql(case["soql"]), case["soql"]
+    for statement, is_valid in cases("soql"):
+        if is_valid:
+            parser = SoqlParser(statement, "lenient")
+            assert parser.statement() == parse_soql(statement), statement
             assert parser.deviations == []
 
 
