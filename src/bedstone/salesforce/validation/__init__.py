@@ -1,6 +1,6 @@
-"""SOQL held against a schema: what is wrong, where, and how it should be written."""
+"""Check SOQL against a schema: report what is wrong and where, and how to write it."""
 
-from bedstone.salesforce.validation.findings import Finding, Report
-from bedstone.salesforce.validation.validator import validate
+from bedstone.salesforce.validation.findings import Message, Report
+from bedstone.salesforce.validation.walker import validate
 
-__all__ = ["Finding", "Report", "validate"]
+__all__ = ["Message", "Report", "validate"]

@@ -1,21 +1,32 @@
-"""What a validation finds, and the text that follows from its corrections."""
+"""What a validation finds, and the text that follows from its fixes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from bedstone.salesforce.soql.problems import place
 from bedstone.salesforce.soql.tree import Span
 
-MOST_MESSAGES = 50
-Kind = Literal["error", "warning", "correction", "info"]
+MAX_MESSAGES = 50
+MessageType = Literal["error", "warning", "correction", "info"]
+Severity = MessageType | Literal["repairable"]  # repairable: an error that writing the tree again repairs
+
+
+class Finding(NamedTuple):
+    """What a rule says about a stretch of the query; `fix` is the text that repairs it."""
+
+    message: str
+    span: Span
+    fix: str | None = None
+    clause: str | None = None  # None: the clause being walked
+    severity: Severity | None = None  # None: the severity of the rule
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One message, with its place in the query."""
+class Message:
+    """One line of a report, with its place in the query."""
 
-    type: Kind
+    type: MessageType
     code: str
     message: str
     clause: str = ""
@@ -27,73 +38,67 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """Whether the query as sent is good, all that was found, and the query as it should be, if that is known."""
+    """Whether the query is valid as sent, every message, and the corrected query if there is one."""
 
     valid: bool
-    messages: list[Finding]
+    messages: list[Message]
     corrected: str | None = None
 
 
 @dataclass
 class Findings:
-    """Collects messages and the edits that would mend them."""
+    """Collects messages about one text, and the edits that repair it."""
 
     text: str
-    messages: list[Finding] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
     edits: dict[Span, str] = field(default_factory=dict)
-    is_mendable: bool = True  # every error so far has an edit
+    is_correctable: bool = True  # every error so far has a fix
+    is_valid: bool = True
 
-    def error(self, code: str, message: str, clause: str, span: Span, corrected: str | None = None) -> None:
-        """Something an org refuses; with its correction, if it is certain."""
-        self._add("error", code, message, clause, span, corrected=corrected)
-        if corrected is None:
-            self.is_mendable = False
-        else:
-            self.edits[span] = corrected
+    def add(  # noqa: PLR0917 - the parts of a message
+        self, severity: Severity, code: str, message: str, clause: str, span: Span, fix: str | None = None
+    ) -> None:
+        """Add a message; beyond the maximum only remember that there are more."""
+        if len(self.messages) >= MAX_MESSAGES:
+            self.is_correctable = False
+            return
+        if severity == "error":
+            if fix is None:
+                self.is_correctable = False
+            else:
+                self.edits[span] = fix
+        kind: MessageType = "error" if severity == "repairable" else severity
+        if kind == "error":
+            self.is_valid = False
+        line, column = place(self.text, span[0])
+        original = self.text[slice(*span)] if span[1] > span[0] else None
+        self.messages.append(Message(kind, code, message, clause, line, column, original, fix))
 
-    def rewritten(self, code: str, message: str, clause: str, span: Span, corrected: str | None = None) -> None:
-        """An error that writing the tree again mends."""
-        self._add("error", code, message, clause, span, corrected=corrected)
+    def error(self, code: str, message: str, clause: str, span: Span, fix: str | None = None) -> None:
+        """Report something an org rejects, with its fix if that is certain."""
+        self.add("error", code, message, clause, span, fix)
 
-    def name_corrected(self, written: str, name: str, owner: str, clause: str, span: Span) -> None:
-        """Follows the error it repairs."""
-        message = f'"{written}" was corrected to "{name}" on {owner}.'
-        self._add("correction", "NAME_CORRECTED", message, clause, span, corrected=name)
+    def correct_name(self, name: str, corrected: str, owner: str, clause: str, span: Span) -> None:
+        """Follow the report of an unknown name by its correction."""
+        message = f'"{name}" was corrected to "{corrected}" on {owner}.'
+        self.add("correction", "NAME_CORRECTED", message, clause, span, corrected)
 
-    def warning(self, code: str, message: str, clause: str, span: Span) -> None:
-        """Something an org runs, but should not."""
-        self._add("warning", code, message, clause, span)
-
-    def info(self, code: str, message: str) -> None:
-        """Something to know."""
-        self._add("info", code, message, "", (0, 0))
+    def schema_unknown(self, message: str) -> None:
+        """Report a part of the query that cannot be checked."""
+        self.add("info", "SCHEMA_UNKNOWN", message, "", (0, 0))
 
     @property
     def is_full(self) -> bool:
-        """Whether more would not be told: nobody needs to look for it."""
-        return len(self.messages) >= MOST_MESSAGES
-
-    @property
-    def is_valid(self) -> bool:
-        return not any(item.type == "error" for item in self.messages)
-
-    def _add(  # noqa: PLR0917 - the parts of a message
-        self, kind: Kind, code: str, message: str, clause: str, span: Span, corrected: str | None = None
-    ) -> None:
-        if len(self.messages) >= MOST_MESSAGES:
-            self.is_mendable = False
-            return
-        line, column = place(self.text, span[0])
-        original = self.text[slice(*span)] if span[1] > span[0] else None
-        self.messages.append(Finding(kind, code, message, clause, line, column, original, corrected))
+        """Whether further messages would be dropped."""
+        return len(self.messages) >= MAX_MESSAGES
 
 
-def edited(text: str, edits: Iterable[tuple[Span, str]]) -> str:
-    """A text with some stretches replaced; of stretches that overlap, the first counts."""
-    made, last = [], 0
+def apply_edits(text: str, edits: Iterable[tuple[Span, str]]) -> str:
+    """Replace stretches of a text; of two that overlap, the first wins."""
+    pieces, last = [], 0
     for (start, end), replacement in sorted(edits):
         if start < last:
             continue
-        made += [text[last:start], replacement]
+        pieces += [text[last:start], replacement]
         last = end
-    return "".join([*made, text[last:]])
+    return "".join([*pieces, text[last:]])

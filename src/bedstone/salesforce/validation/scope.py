@@ -1,21 +1,22 @@
-"""Names in a query to fields of the schema; names that are not there, to the ones that were probably meant."""
+"""Resolve the names of a query to objects and fields of the schema, and suggest the ones that were probably meant."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from bedstone.salesforce.graph.model import NAME_OBJECT, Field, ObjectSchema, SchemaGraph, name_field
 from bedstone.salesforce.graph.names import Suggestions, listed, suggest
-from bedstone.salesforce.soql.tree import Path, Source, Span
+from bedstone.salesforce.soql import write
+from bedstone.salesforce.soql.tree import Call, Expression, Path, Source, Span, TypeOf
 from bedstone.salesforce.validation.findings import Findings
 
-DEEPEST_UP, MOST_PARENTS = 5, 55
+MAX_LEVELS_UP = 5
 NAME_PARENTS = {"profile": "Profile", "userrole": "UserRole"}  # relationships of Name itself
-# What an unknown name is instead, if it is known as a value: a sentence for the message.
-Grounding = Callable[[str, ObjectSchema], str | None]
+# Given an unknown name and its object: a sentence for the message if the name is known as a value, else None.
+Ground = Callable[[str, ObjectSchema], str | None]
 
 
-@dataclass(frozen=True)
-class Resolved:
+class Resolved(NamedTuple):
     """A field of an object. `owner` is None for a field of Name, which stands for several objects."""
 
     field: Field
@@ -24,22 +25,21 @@ class Resolved:
 
 @dataclass
 class Scope:
-    """One FROM: its object, and what aliases stand for."""
+    """One FROM: its object, and what its aliases stand for."""
 
     graph: SchemaGraph
     findings: Findings
     root: ObjectSchema
-    ground: Grounding | None = None
+    ground: Ground | None = None
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     parents: set[tuple[str, ...]] = field(default_factory=set)
-    broken: set[str] = field(default_factory=set)  # aliases of what is not there
-    _told: dict[tuple[str, str], Suggestions] = field(default_factory=dict)
+    broken: frozenset[str] = frozenset()  # aliases of relationships that do not exist
+    _suggestions: dict[tuple[str, str], Suggestions] = field(default_factory=dict)
     _grounds: dict[tuple[str, str], str | None] = field(default_factory=dict)
 
     def add_sources(self, sources: tuple[Source, ...]) -> None:
-        """Aliases of the object, and of relationships from it."""
+        """Learn the aliases of the object, and of relationships from it."""
         self.names[self.root.name.lower()] = ()
-        self.names[sources[0].path.parts[-1].lower()] = ()
         if sources[0].alias:
             self.names[sources[0].alias.lower()] = ()
         for other in sources[1:]:
@@ -49,128 +49,158 @@ class Scope:
                 self.findings.error("OBJECT_SECOND", message, "FROM", other.path.span)
                 continue
             chain = self.names[parts[0].lower()] + parts[1:]
-            if self.owner_of(chain, other.path.span, "FROM", other.path) is None:
-                self.broken.add((other.alias or parts[-1]).lower())
-            self.names[(other.alias or parts[-1]).lower()] = chain
+            alias = (other.alias or parts[-1]).lower()
+            if self.owner_of(chain, other.path, "FROM") is None:
+                self.broken |= {alias}
+            self.names[alias] = chain
 
     def parts(self, path: Path) -> tuple[str, ...]:
-        """A path from the root, without aliases."""
-        first = path.parts[0].lower()
-        if len(path.parts) > 1 and first in self.names:
-            return self.names[first] + path.parts[1:]
-        return path.parts
+        """Return a path from the root, without aliases."""
+        parts = path.parts
+        if len(parts) > 1 and (chain := self.names.get(parts[0].lower())) is not None:
+            return chain + parts[1:]
+        return parts
+
+    def key(self, expression: Expression) -> str:
+        """Return an expression in one spelling, without aliases."""
+        if isinstance(expression, Path):
+            parts = expression.parts
+            return (parts[0] if len(parts) == 1 else ".".join(self.parts(expression))).lower()
+        if isinstance(expression, Call):
+            return f"{expression.name.lower()}({', '.join(self.key(item) for item in expression.arguments)})"
+        return write(expression).lower()
 
     def resolve(self, path: Path, clause: str) -> Resolved | None:
-        """A field, or None after saying what is wrong."""
-        parts = self.parts(path)
-        if len(path.parts) > 1 and path.parts[0].lower() in self.broken:
-            return None  # told where it was named
+        """Return a field, or None after reporting what is wrong."""
+        owner: ObjectSchema | str | None = self.root
+        parts = path.parts
+        if len(parts) > 1:
+            if parts[0].lower() in self.broken:
+                return None  # reported in FROM
+            parts = self.parts(path)
         if not all(parts):
             self.findings.error("SYNTAX", f'"{path.name}" is not a path.', clause, path.span)
             return None
         if len(parts) > 1:
-            found = self.owner_of(parts[:-1], path.span, clause, path)
-            if found is None:
-                return None
-            if found == NAME_OBJECT:
-                return self._of_name(parts, path, clause)
-            assert isinstance(found, ObjectSchema)
-            owner = found
-        else:
-            owner = self.root
-        item = owner.field(parts[-1])
+            owner = self.owner_of(parts[:-1], path, clause)
+        if not isinstance(owner, ObjectSchema):
+            return self._name_field(parts, path, clause) if owner == NAME_OBJECT else None
+        item = owner.by_name.get(parts[-1].lower())
         if item is None:
             self._unknown_field(parts[-1], owner, path, clause)
             return None
         if item.is_deprecated:
-            self.findings.warning("DEPRECATED", f'"{item.name}" is deprecated.', clause, path.span)
+            self.findings.add("warning", "DEPRECATED", f'"{item.name}" is deprecated.', clause, path.span)
         return Resolved(item, owner)
 
-    def owner_of(  # noqa: PLR0911 - one for each way to end
-        self, relationships: tuple[str, ...], span: Span, clause: str, path: Path | None = None
-    ) -> ObjectSchema | str | None:
-        """The object at the end of a chain, `Name` for several, or None after saying what is wrong."""
-        if len(relationships) > DEEPEST_UP:
-            shown = ".".join(relationships)
-            message = f'Path "{shown}" goes {len(relationships)} levels up; {DEEPEST_UP} is the maximum.'
-            self.findings.error("DEPTH_UP", message, clause, span)
+    def owner_of(self, relationships: tuple[str, ...], path: Path, clause: str) -> ObjectSchema | str | None:
+        """Return the object at the end of a chain, `Name` for several, or None after reporting what is wrong."""
+        if len(relationships) > MAX_LEVELS_UP:
+            message = (
+                f'Path "{".".join(relationships)}" goes {len(relationships)} levels up; {MAX_LEVELS_UP} is the maximum.'
+            )
+            self.findings.error("DEPTH_UP", message, clause, path.span)
             return None
         owner = self.root
+        names = tuple(map(str.lower, relationships))
         for depth, name in enumerate(relationships, start=1):
-            link = owner.by_relationship.get(name.lower())
+            link = owner.by_relationship.get(names[depth - 1])
             if link is None:
-                self._unknown_parent(name, owner, clause, path or Path(relationships, span), depth)
+                self._unknown_parent(name, owner, clause, path, depth)
                 return None
-            self.parents.add(tuple(part.lower() for part in relationships[:depth]))
+            self.parents.add(names[:depth])
             if is_polymorphic(link):
-                beyond = NAME_PARENTS.get(relationships[depth].lower()) if depth < len(relationships) else None
-                if beyond is not None and (found := self.graph.get(beyond)) is not None:
-                    return self._beyond(found, relationships[depth + 1 :], span, clause, path)
-                if depth < len(relationships):
-                    message = (
-                        f'"{link.relationship}" can point to several objects; only fields of Name are allowed by dot. '
-                        f"Use TYPEOF, or filter on {link.relationship}.Type."
-                    )
-                    self.findings.error("POLYMORPHIC_FIELD", message, clause, span)
-                    return None
-                return NAME_OBJECT
+                return self._beyond_name(link, relationships[depth:], path, clause)
             target = self.graph.get(link.reference_to[0]) if link.reference_to else None
             if target is None:
                 missing = link.reference_to[0] if link.reference_to else "the target"
-                self.findings.info("SCHEMA_UNKNOWN", f"{missing} was not synced: what is asked of it is not checked.")
+                self.findings.schema_unknown(f"{missing} was not synced: what is asked of it is not checked.")
                 return None
             owner = target
         return owner
 
-    def _beyond(
-        self, owner: ObjectSchema, rest: tuple[str, ...], span: Span, clause: str, path: Path | None
-    ) -> ObjectSchema | str | None:
-        """What a parent of Name leads to."""
-        if not rest:
-            return owner
-        inner = Scope(self.graph, self.findings, owner, self.ground)
-        return inner.owner_of(rest, span, clause, path)
+    def find_child(self, source: Source) -> ObjectSchema | None:
+        """Return the object of a child subquery, or None after reporting what is wrong."""
+        parts = source.path.parts
+        if len(parts) > 1 and parts[0].lower() in self.names:
+            parts = parts[1:]
+        found = self.graph.child_object(self.root, parts[-1]) if len(parts) == 1 else None
+        if found is None:
+            self._unknown_child(parts[-1], source)
+            return None
+        return found[1]
 
-    def _of_name(self, parts: tuple[str, ...], path: Path, clause: str) -> Resolved | None:
+    def find_typeof(self, node: TypeOf) -> Field | None:
+        """Return the relationship of a TYPEOF, or None after reporting what is wrong."""
+        *parents, name = self.parts(node.relationship)
+        owner: ObjectSchema | str | None = self.root
+        if parents:
+            owner = self.owner_of(tuple(parents), node.relationship, "SELECT")
+        if not isinstance(owner, ObjectSchema):
+            return None
+        link = owner.by_relationship.get(name.lower())
+        if link is None:
+            known = sorted(
+                str(item.relationship) for item in owner.fields if item.relationship and is_polymorphic(item)
+            )
+            message = f'{owner.name} has no parent relationship "{name}". With several types: {listed(known)}.'
+            self.findings.error("RELATIONSHIP_UNKNOWN", message, "SELECT", node.relationship.span)
+        return link
+
+    def _beyond_name(self, link: Field, rest: tuple[str, ...], path: Path, clause: str) -> ObjectSchema | str | None:
+        """Return where a chain leads that goes on after a polymorphic relationship."""
+        if not rest:
+            return NAME_OBJECT
+        target = NAME_PARENTS.get(rest[0].lower())
+        found = self.graph.get(target) if target else None
+        if found is None:
+            self._polymorphic(link.relationship, path, clause)
+            return None
+        inner = Scope(self.graph, self.findings, found, self.ground)
+        return inner.owner_of(rest[1:], path, clause) if rest[1:] else found
+
+    def _name_field(self, parts: tuple[str, ...], path: Path, clause: str) -> Resolved | None:
         item = name_field(parts[-1])
         if item is None:
-            relationship = parts[-2]
-            message = (
-                f'"{relationship}" can point to several objects; only fields of Name are allowed by dot. '
-                f"Use TYPEOF, or filter on {relationship}.Type."
-            )
-            self.findings.error("POLYMORPHIC_FIELD", message, clause, path.span)
+            self._polymorphic(parts[-2], path, clause)
             return None
         return Resolved(item, None)
+
+    def _polymorphic(self, relationship: str | None, path: Path, clause: str) -> None:
+        message = (
+            f'"{relationship}" can point to several objects; only fields of Name are allowed by dot. '
+            f"Use TYPEOF, or filter on {relationship}.Type."
+        )
+        self.findings.error("POLYMORPHIC_FIELD", message, clause, path.span)
 
     def _unknown_field(self, name: str, owner: ObjectSchema, path: Path, clause: str) -> None:
         if self.findings.is_full:
             return
         span = (path.span[1] - len(name), path.span[1]) if path.span[1] else path.span
-        if (hint := self._grounded(name, owner)) is not None:
+        if (hint := self._explain_value(name, owner)) is not None:
             self.findings.error("HALLUCINATED_ENTITY", hint, clause, span)
             return
-        found = self._near(name, owner)
+        found = self._suggest_field(name, owner)
         meant = f' Did you mean "{found.names[0]}"?' if found else ""
         link = owner.by_relationship.get(name.lower())
-        if link is not None:  # a record is no value: its name or its id is
+        if link is not None:  # a record cannot be compared: its name or its id can
             meant = f' "{name}" is a record: use {link.relationship}.Name, or {link.name} with an id.'
             found = Suggestions(found.names)
         message = f'Field "{name}" does not exist on {owner.name} ({clause}).{meant}'
         self.findings.error("FIELD_UNKNOWN", message, clause, span, found.certain)
         if found.certain:
-            self.findings.name_corrected(name, found.certain, owner.name, clause, span)
+            self.findings.correct_name(name, found.certain, owner.name, clause, span)
 
-    def _near(self, name: str, owner: ObjectSchema) -> Suggestions:
+    def _suggest_field(self, name: str, owner: ObjectSchema) -> Suggestions:
         key = (owner.name, name.lower())
-        if key not in self._told:
-            self._told[key] = suggest(name, {item.name: item.label for item in owner.fields})
-        return self._told[key]
+        if key not in self._suggestions:
+            self._suggestions[key] = suggest(name, {item.name: item.label for item in owner.fields})
+        return self._suggestions[key]
 
     def _unknown_parent(self, name: str, owner: ObjectSchema, clause: str, path: Path, depth: int) -> None:
         if self.findings.is_full:
             return
-        place = self._place_of(name, path, depth)
+        span = self._span_of(name, path, depth)
         by_field = owner.field(name)
         if by_field is not None and by_field.relationship:
             rest = path.parts[-1]
@@ -178,25 +208,24 @@ class Scope:
                 f'"{by_field.name}.{rest}" uses the field name; use the relationship name: '
                 f'"{by_field.relationship}.{rest}".'
             )
-            self.findings.error("ID_FOR_RELATIONSHIP", message, clause, place, by_field.relationship)
+            self.findings.error("ID_FOR_RELATIONSHIP", message, clause, span, by_field.relationship)
             return
-        if (hint := self._grounded(name, owner)) is not None:
-            self.findings.error("HALLUCINATED_ENTITY", hint, clause, place)
+        if (hint := self._explain_value(name, owner)) is not None:
+            self.findings.error("HALLUCINATED_ENTITY", hint, clause, span)
             return
         links = {item.relationship: item for item in owner.fields if item.relationship}
-        found = suggest(name, {str(key): item.label for key, item in links.items()})
+        found = suggest(name, {key: item.label for key, item in links.items()})
         meant = ""
         if found:
             target = "/".join(links[found.names[0]].reference_to[:3])
             meant = f' Did you mean "{found.names[0]}" (to {target})?'
-        known = listed(sorted(str(key) for key in links))
-        message = f'{owner.name} has no parent relationship "{name}".{meant} Available: {known}.'
-        self.findings.error("RELATIONSHIP_UNKNOWN", message, clause, place, found.certain)
+        message = f'{owner.name} has no parent relationship "{name}".{meant} Available: {listed(sorted(links))}.'
+        self.findings.error("RELATIONSHIP_UNKNOWN", message, clause, span, found.certain)
         if found.certain:
-            self.findings.name_corrected(name, found.certain, owner.name, clause, place)
+            self.findings.correct_name(name, found.certain, owner.name, clause, span)
 
-    def _place_of(self, name: str, path: Path, depth: int) -> Span:
-        """Where a part of a path stands in the text: the parts an alias stands for are not there."""
+    def _span_of(self, name: str, path: Path, depth: int) -> Span:
+        """Return where a part of a path stands in the text, which lacks the parts an alias stands for."""
         missing = len(self.parts(path)) - len(path.parts)
         index = depth - 1 - missing
         if not 0 <= index < len(path.parts) or path.parts[index].lower() != name.lower():
@@ -206,13 +235,56 @@ class Scope:
         start = path.span[0] + sum(len(part) + 1 for part in path.parts[:index])
         return start, start + len(name)
 
-    def _grounded(self, name: str, owner: ObjectSchema) -> str | None:
-        if self.ground is None or self._near(name, owner).certain or name.lower() in owner.by_relationship:
+    def _unknown_child(self, name: str, source: Source) -> None:
+        root = self.root
+        known = {child.relationship: child.object for child in root.children if child.relationship}
+        if name.lower() in root.by_child:
+            self.findings.schema_unknown(f"The object behind {name} was not synced.")
+            return
+        by_object = [key for key, child in known.items() if child.lower() == name.lower()]
+        found = suggest(name, dict.fromkeys(known, ""))
+        if len(by_object) == 1:
+            found = Suggestions(tuple(by_object), by_object[0])
+        hint = f' Did you mean "{found.names[0]}"?' if found else ""
+        message = (
+            f'{root.name} has no child relationship "{name}".{hint} '
+            "The subquery must name the relationship, not the object."
+        )
+        span = (source.path.span[1] - len(name), source.path.span[1])
+        self.findings.error("CHILD_UNKNOWN", message, "FROM", span, found.certain)
+        if found.certain:
+            self.findings.correct_name(name, found.certain, root.name, "FROM", span)
+
+    def _explain_value(self, name: str, owner: ObjectSchema) -> str | None:
+        if self.ground is None or self._suggest_field(name, owner).certain or name.lower() in owner.by_relationship:
             return None
         key = (owner.name, name)
         if key not in self._grounds:
             self._grounds[key] = self.ground(name, owner)
         return self._grounds[key]
+
+
+def find_object(source: Source, graph: SchemaGraph, findings: Findings, ground: Ground | None) -> ObjectSchema | None:
+    """Return the object that FROM names, or None after reporting what is wrong."""
+    item = graph.get(source.name)
+    if item is not None or not graph.objects:
+        return item
+    span = source.path.span
+    if source.name in graph.problems or source.name.lower() in graph.unsynced:
+        findings.schema_unknown(f"{source.name} is not synced: only the syntax was checked.")
+        return None
+    found = suggest_object(source.name, graph)
+    if not found.certain and ground is not None:
+        unknown = ObjectSchema(source.name, source.name, source.name, ())
+        if (hint := ground(source.name, unknown)) is not None:
+            findings.error("HALLUCINATED_ENTITY", hint, "FROM", span)
+            return None
+    meant = f' Did you mean "{found.names[0]}"?' if found else ""
+    message = f'Object "{source.name}" does not exist in this org.{meant}'
+    findings.error("OBJECT_UNKNOWN", message, "FROM", span, found.certain)
+    if found.certain:
+        findings.correct_name(source.name, found.certain, "this org", "FROM", span)
+    return None
 
 
 def is_polymorphic(link: Field) -> bool:
@@ -221,5 +293,5 @@ def is_polymorphic(link: Field) -> bool:
 
 
 def suggest_object(name: str, graph: SchemaGraph) -> Suggestions:
-    """Objects that were probably meant."""
+    """Return the objects that were probably meant."""
     return suggest(name, graph.names.near(name))

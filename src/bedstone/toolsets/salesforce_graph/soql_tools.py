@@ -27,17 +27,8 @@ from bedstone.toolsets.salesforce_graph.contract import (
 
 if TYPE_CHECKING:
     from bedstone.salesforce.validation import Report
-    from bedstone.services.schema.service import OrgSchema
 
 MOST_CHARACTERS, FEW = 100_000, 200
-ADVICE = {
-    "LEADING_WILDCARD": "high",
-    "NO_LIMIT": "medium",
-    "NEGATIVE_FILTER": "medium",
-    "NULL_FILTER": "medium",
-    "FORMULA_FILTER": "high",
-    "DEPRECATED": "low",
-}
 
 
 class SoqlTools(GraphTools):
@@ -131,14 +122,14 @@ class SoqlTools(GraphTools):
     )
     async def anti_patterns(self, arguments: DetectAntiPatterns) -> AntiPatterns:
         """Warnings of the validator, and some of the query's shape."""
+        from bedstone.salesforce.validation.advice import anti_patterns  # noqa: PLC0415 - with the engine
+
         org = await self._org(arguments.org_id)
         report = await to_thread.run_sync(org.require_valid, arguments.query)
-        found = [
-            AntiPattern(pattern=item.code.lower(), message=item.message, severity=ADVICE[item.code])
-            for item in report.messages
-            if item.code in ADVICE
-        ]
-        return AntiPatterns(patterns=[*found, *_shape_patterns(arguments.query, org)])
+        found = anti_patterns(arguments.query, report, org.graph)
+        return AntiPatterns(
+            patterns=[AntiPattern(pattern=item.name, message=item.message, severity=item.severity) for item in found]
+        )
 
 
 def _where(clause: str, name: str) -> str:
@@ -220,33 +211,3 @@ def _opened_cursor(arguments: ExecuteSoql, org: str) -> tuple[str, int]:
         if re.fullmatch(r"/services/data/v\d+\.0/query/[\w-]+", where):
             return where, skip
     raise InvalidInput("cursor is not one of this query", parameter="cursor")
-
-
-def _shape_patterns(query: str, org: "OrgSchema") -> list[AntiPattern]:
-    from bedstone.salesforce.soql import parse_soql  # noqa: PLC0415
-    from bedstone.salesforce.soql.tree import Number, Path, Query, Text  # noqa: PLC0415
-    from bedstone.salesforce.validation.tree_facts import terms_of  # noqa: PLC0415
-
-    tree = parse_soql(query)
-    item = org.graph.get(tree.sources[0].name)
-    found: list[AntiPattern] = []
-
-    def add(pattern: str, message: str, severity: Any) -> None:
-        found.append(AntiPattern(pattern=pattern, message=message, severity=severity))
-
-    children = [column for column in tree.columns if isinstance(column.expression, Query)]
-    if len(children) > 5:  # noqa: PLR2004
-        add("many_subqueries", f"{len(children)} child subqueries make one slow query of many.", "medium")
-    if isinstance(tree.offset, Number) and tree.offset.value >= 1000:  # noqa: PLR2004
-        add("deep_offset", "OFFSET ends at 2,000; page by Id or by date instead.", "medium")
-    if tree.limit is not None and not tree.order_by and tree.group_by is None:
-        add("limit_without_order", "LIMIT without ORDER BY gives any rows, others next time.", "low")
-    for column in tree.columns:
-        field = item.field(column.expression.parts[-1]) if item and isinstance(column.expression, Path) else None
-        if field is not None and field.type == "textarea" and field.length > 255:  # noqa: PLR2004
-            add("long_text_in_list", f'"{field.name}" is long text; select it for single records.', "medium")
-    for term, _ in terms_of(tree.where) if tree.where is not None else ():
-        right = getattr(term, "right", None)
-        if isinstance(right, Text) and isinstance(term.left, Path) and term.left.parts[-1].lower().endswith("id"):
-            add("hard_coded_id", f'"{right.value}" is an id: it differs from org to org.', "medium")
-    return found

@@ -7,7 +7,7 @@ from bedstone.library.schema.grounding import Grounding
 from bedstone.salesforce.graph.categories import kind_of
 from bedstone.salesforce.graph.model import Field, ObjectSchema, SchemaGraph
 from bedstone.salesforce.graph.paths import HUBS, Path, Step
-from bedstone.salesforce.validation import Finding, validate
+from bedstone.salesforce.validation import Message, validate
 from bedstone.toolsets.salesforce_graph.contract import (
     Alternative,
     FieldFacts,
@@ -103,7 +103,7 @@ def hints(item: ObjectSchema, graph: SchemaGraph, most: int = 20) -> list[str]:
     return list(dict.fromkeys(fact.target_object for fact in facts))[:most]
 
 
-def message(finding: Finding) -> ValidationMessage:
+def message(finding: Message) -> ValidationMessage:
     is_placed = finding.type != "info"
     return ValidationMessage(
         type=finding.type,
