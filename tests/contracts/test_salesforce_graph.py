@@ -14,9 +14,9 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
 from bedstone.app import build_toolset, make_services
-from bedstone.library.schema.grounding import date_literal
 from bedstone.salesforce.client import client as salesforce_client
 from bedstone.salesforce.ids import long_id
+from bedstone.salesforce.questions.values import date_literal
 from bedstone.salesforce.soql import parse_soql
 from bedstone.settings import Settings
 from bedstone.toolkit import Reply, Toolset

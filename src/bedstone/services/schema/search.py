@@ -8,10 +8,10 @@ from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from bedstone.library.schema.words import FIELD_WORDS, OBJECT_WORDS, STOP, plain_words, singular
-from bedstone.salesforce.graph.categories import UNKNOWN_WEIGHT, WEIGHTS, category_of
 from bedstone.salesforce.graph.model import Field, ObjectSchema, SchemaGraph
 from bedstone.salesforce.graph.names import squeezed, words_of
+from bedstone.salesforce.graph.object_names import EXACT, NAMED, ObjectNames
+from bedstone.salesforce.synonyms import FIELD_WORDS, OBJECT_WORDS, STOP_WORDS, plain_words, singular
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from bedstone.search.embedder import Embedder
 
 Kind = Literal["objects", "fields"]
-EXACT, NAMED = 1.0, 0.85
 BY_WORDS, BY_MEANING = 0.6, 0.4  # of what is neither
 NAME_WEIGHT, HELP_WEIGHT, VALUE_WEIGHT = 1.0, 0.6, 0.7
 LEAST_COSINE, MOST_COSINE = 0.25, 0.75
@@ -44,6 +43,7 @@ class SchemaSearch:
     def __init__(
         self, graph: SchemaGraph, folder: Path | None = None, embedder: "Callable[[], Embedder | None] | None" = None
     ) -> None:
+        self.names = ObjectNames(graph)
         self._graph = graph
         self._file = folder / FILE if folder is not None else None
         self._make_embedder = embedder
@@ -64,39 +64,12 @@ class SchemaSearch:
                 blended = BY_WORDS * lexical + BY_MEANING * shown
                 candidates[place] = (max(lexical * 0.8, blended), why)
         if kind == "objects":
-            for item, score, why in self.objects_named(query):
+            for item, score, why in self.names.find(query):
                 candidates[self._object_numbers[item.name]] = (score, why)
         best = heapq.nlargest(max(MOST_MATCHES, limit), candidates, key=lambda place: candidates[place][0])
         matches = [self._match(query, kind, place, candidates[place]) for place in best]
         matches.sort(key=lambda match: (-match.score, -len(self._graph.children(match.object.name)), _name(match)))
         return matches[:limit]
-
-    def objects_named(self, phrase: str) -> list[tuple[ObjectSchema, float, str]]:
-        """Objects by name, label, plural or a word people use: the surest first."""
-        return self._named.get(_phrase_key(phrase), [])
-
-    @cached_property
-    def _named(self) -> Mapping[str, list[tuple[ObjectSchema, float, str]]]:
-        named: dict[str, list[tuple[ObjectSchema, float, str]]] = {}
-
-        def add(phrase: str, item: ObjectSchema, score: float, why: str) -> None:
-            entries = named.setdefault(_phrase_key(phrase), [])
-            if all(other is not item for other, _, _ in entries):
-                entries.append((item, score, why))
-
-        for item in self._graph.objects.values():
-            add(item.name, item, EXACT, "name")
-            add(item.label, item, EXACT, "label")
-            add(item.plural, item, NAMED, "plural label")
-            add(" ".join(words_of(item.name)), item, NAMED, "name")
-        for name, words in OBJECT_WORDS.items():
-            found = self._graph.get(name)
-            for word in words if found is not None else ():
-                assert found is not None
-                add(word, found, NAMED, f"synonym '{word}'")
-        for entries in named.values():
-            entries.sort(key=lambda entry: (-entry[1] * self._weight(entry[0]), len(entry[0].name), entry[0].name))
-        return named
 
     # Words
 
@@ -270,23 +243,13 @@ class SchemaSearch:
             score, why = max(score, NAMED), "plural label"
         else:
             score = min(score, NAMED)
-        weight = self._weight(item)
+        weight = self.names.weight(item)
         return Match(item, field, round(score * (0.7 + 0.3 * weight), 4), why)
-
-    def _weight(self, item: ObjectSchema) -> float:
-        return self._category_weights.get(item.name, UNKNOWN_WEIGHT)
-
-    @cached_property
-    def _category_weights(self) -> Mapping[str, float]:
-        return {
-            item.name: WEIGHTS.get(category_of(item, self._graph), UNKNOWN_WEIGHT)
-            for item in self._graph.objects.values()
-        }
 
 
 def _terms(query: str) -> dict[str, str]:
     """The words that count, and the words they stand for: a word that stands for another names it."""
-    words = [word for word in plain_words(query) if word not in STOP] or plain_words(query)
+    words = [word for word in plain_words(query) if word not in STOP_WORDS] or plain_words(query)
     terms = dict.fromkeys(words, "")
     for word in words:
         for other in FIELD_WORDS.get(word, ()):
@@ -299,10 +262,6 @@ def _add(
 ) -> None:
     for word in {singular(word) for word in words}:
         index.setdefault(word, []).append((place, strength, why))
-
-
-def _phrase_key(phrase: str) -> str:
-    return " ".join(plain_words(phrase))
 
 
 def _name(match: Match) -> str:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from bedstone.errors import BedstoneError, InvalidInput, NotFound, Unavailable
-from bedstone.library.schema.grounding import Grounder, hallucination
-from bedstone.library.schema.intent import Interpreter
 from bedstone.salesforce.client import SalesforceClient, SalesforceError
 from bedstone.salesforce.client.orgs import Org, Orgs
 from bedstone.salesforce.graph.model import SchemaGraph
 from bedstone.salesforce.graph.paths import PathFinder
+from bedstone.salesforce.questions.grounding import Grounder
+from bedstone.salesforce.questions.interpreter import Interpreter
 from bedstone.salesforce.soql.quoting import search_term
 from bedstone.salesforce.validation import Report, validate
 from bedstone.services.orgs import default_org, open_client, open_orgs
@@ -77,23 +77,19 @@ class OrgSchema:
 
     @cached_property
     def grounder(self) -> Grounder:
-        return Grounder(self.graph, self.search, json.loads(self.facts.get(NAMES) or "[]"))
+        return Grounder(self.graph, self.search.names, json.loads(self.facts.get(NAMES) or "[]"))
 
     @cached_property
     def interpreter(self) -> Interpreter:
-        return Interpreter(self.graph, self.search, self.grounder)
+        return Interpreter(self.graph, self.search.names, self.grounder)
 
     @cached_property
     def paths(self) -> PathFinder:
         return PathFinder(self.graph)
 
-    @cached_property
-    def _explain_unknown(self) -> Any:
-        return hallucination(self.grounder)
-
     def validate(self, soql: str) -> Report:
         """Check a query against the schema."""
-        return validate(soql, self.graph, ground=self._explain_unknown)
+        return validate(soql, self.graph, ground=self.grounder.explain_unknown_name)
 
     def require_valid(self, soql: str, parameter: str = "query") -> Report:
         """Check a query, and raise an error about the argument it came from unless it is valid."""

@@ -29,21 +29,19 @@ class GroundingTools(GraphTools):
     )
     async def mediate(self, arguments: MediateIntent) -> Intent:
         """The object that is meant, the filters, and what was not understood."""
-        from bedstone.library.schema.frame import shown_filters  # noqa: PLC0415 - with the engine
+        from bedstone.salesforce.questions.draft import describe_filters  # noqa: PLC0415 - with the engine
 
         org = await self._org(arguments.org_id)
-        frame = await to_thread.run_sync(org.interpreter.read, arguments.query)
-        if frame is None:
+        draft = await to_thread.run_sync(org.interpreter.interpret, arguments.query)
+        if draft is None:
             return Intent(primary_entity=None, explanation="No object of this org was made out.", filters=[])
-        joined = [entry for _, _, filters, _ in frame.joins for entry in filters]
-        inner = [entry for _, _, filters in frame.children for entry in filters]
         return Intent(
-            primary_entity=frame.object.name,
-            explanation=frame.explanation,
-            filters=[IntentFilter.model_validate(row) for row in shown_filters([*frame.filters, *joined, *inner])],
-            intent=frame.intent,
-            confidence=frame.confidence,
-            ungrounded_terms=frame.ungrounded,
+            primary_entity=draft.object.name,
+            explanation=draft.explanation,
+            filters=[IntentFilter.model_validate(row) for row in describe_filters(draft.all_filters)],
+            intent=draft.intent,
+            confidence=draft.confidence,
+            ungrounded_terms=draft.ungrounded,
         )
 
     @tool(

@@ -1,8 +1,9 @@
 """Tools about objects, fields and the ways between them."""
 
 import base64
+from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from anyio import to_thread
 
@@ -31,9 +32,6 @@ from bedstone.toolsets.salesforce_graph.contract import (
     SchemaChanges,
     SemanticSearch,
 )
-
-if TYPE_CHECKING:
-    from bedstone.salesforce.graph.model import ObjectSchema
 
 MOST_RELATED, MOST_CHANGES = 50, 500
 
@@ -84,7 +82,7 @@ class SchemaTools(GraphTools):
         item = org.graph.get(arguments.object_api_name.strip())
         if item is None:
             near = list(suggest_object(arguments.object_api_name, org.graph).names)
-            named = [found.name for found, _, _ in org.search.objects_named(arguments.object_api_name)[:3]]
+            named = [found.name for found, _, _ in org.search.names.find(arguments.object_api_name)[:3]]
             return FoundObject(
                 found=False,
                 api_name=None,
@@ -244,68 +242,19 @@ class SchemaTools(GraphTools):
     )
     async def compare(self, arguments: CompareSchemas) -> SchemaChanges:
         """From this org to the other one."""
+        from bedstone.salesforce.graph.compare import compare_schemas  # noqa: PLC0415
+
         mine = await self._org(arguments.org_id)
         theirs = await self._org(arguments.other_org_id)
-        changes: list[SchemaChange] = []
         if arguments.object_api_name is not None:
-            name = object_of(mine, arguments.object_api_name).name.lower()
-            names = [name]
+            names = [object_of(mine, arguments.object_api_name).name.lower()]
         else:
             names = sorted({*mine.graph.objects, *theirs.graph.objects})
-        for name in names:
-            changes += _object_changes(mine.graph.objects.get(name), theirs.graph.objects.get(name))
-        return SchemaChanges(changes=changes[:MOST_CHANGES], truncated=len(changes) > MOST_CHANGES or None)
-
-
-def _object_changes(mine: "ObjectSchema | None", theirs: "ObjectSchema | None") -> list[SchemaChange]:
-    if mine is None or theirs is None:
-        found = mine or theirs
-        assert found is not None
-        is_added = mine is None
-        return [
-            SchemaChange(
-                object=found.name,
-                change="added" if is_added else "removed",
-                severity="safe" if is_added else "breaking",
-            )
-        ]
-    changes: list[SchemaChange] = []
-    for name in sorted({*mine.by_name, *theirs.by_name}):
-        before, after = mine.by_name.get(name), theirs.by_name.get(name)
-        if before is None and after is not None:
-            required = not after.nillable and not after.is_defaulted and after.createable
-            severity: Any = "breaking" if required else "safe"
-            changes.append(SchemaChange(object=mine.name, field=after.name, change="added", severity=severity))
-        elif after is None and before is not None:
-            changes.append(SchemaChange(object=mine.name, field=before.name, change="removed", severity="breaking"))
-        elif before is not None and after is not None:
-            for what, is_breaking in _field_changes(before, after):
-                severity = "breaking" if is_breaking else "safe"
-                changes.append(
-                    SchemaChange(object=mine.name, field=after.name, change="changed", severity=severity, what=what)
-                )
-    return changes
-
-
-def _field_changes(before: Any, after: Any) -> list[tuple[str, bool]]:
-    changes: list[tuple[str, bool]] = []
-    if before.type != after.type:
-        changes.append((f"type {before.type} to {after.type}", True))
-    if before.length != after.length:
-        changes.append((f"length {before.length} to {after.length}", after.length < before.length))
-    if before.nillable != after.nillable:
-        changes.append(("required" if not after.nillable else "optional", not after.nillable))
-    if set(before.reference_to) != set(after.reference_to):
-        changes.append(
-            (f"points to {', '.join(after.reference_to)}", not set(before.reference_to) <= set(after.reference_to))
+        changes = compare_schemas(mine.graph, theirs.graph, names)
+        return SchemaChanges(
+            changes=[SchemaChange.model_validate(asdict(change)) for change in changes[:MOST_CHANGES]],
+            truncated=len(changes) > MOST_CHANGES or None,
         )
-    gone = [value for value in before.values if value not in after.values]
-    new = [value for value in after.values if value not in before.values]
-    if gone:
-        changes.append((f"values removed: {', '.join(gone[:5])}", True))
-    if new:
-        changes.append((f"values added: {', '.join(new[:5])}", False))
-    return changes
 
 
 def _cursor(place: int) -> str:

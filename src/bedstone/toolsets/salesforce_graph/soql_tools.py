@@ -37,7 +37,7 @@ class SoqlTools(GraphTools):
     @tool("generate-soql", "Generates a SOQL query for a Salesforce object.", title="Generate SOQL")
     async def generate_soql(self, arguments: GenerateSoql) -> str:
         """A query that validates, or an error that names what does not."""
-        from bedstone.library.schema.columns import default_columns, written  # noqa: PLC0415 - with the engine
+        from bedstone.salesforce.graph.columns import build_select, default_columns  # noqa: PLC0415 - with the engine
 
         org = await self._org(arguments.org_id)
         item = object_of(org, arguments.object_api_name)
@@ -48,7 +48,7 @@ class SoqlTools(GraphTools):
         for column in columns:
             if not column.replace(".", "").replace("_", "").isalnum():
                 raise InvalidInput(f"{column!r} is not a field", parameter="fields")
-        query = written(columns, item.name, clauses)
+        query = build_select(columns, item.name, clauses)
         org.require_valid(query, "fields" if arguments.fields else "whereClause")
         return query
 
@@ -80,7 +80,7 @@ class SoqlTools(GraphTools):
     @tool("generate-sample-data", "Generates sample data for a Salesforce object.", title="Generate sample data")
     async def generate_samples(self, arguments: GenerateSamples) -> SampleData:
         """Records that are valid against the schema; the same for the same seed."""
-        from bedstone.library.schema.samples import SampleMaker  # noqa: PLC0415
+        from bedstone.salesforce.samples import SampleMaker  # noqa: PLC0415
 
         org = await self._org(arguments.org_id)
         item = object_of(org, arguments.object_api_name)
@@ -97,22 +97,22 @@ class SoqlTools(GraphTools):
     )
     async def to_soql(self, arguments: ToSoql) -> Translated:
         """By rules, validated; with what was assumed."""
-        from bedstone.library.schema.intent import LEAST  # noqa: PLC0415 - with the engine
+        from bedstone.salesforce.questions.interpreter import MIN_CONFIDENCE  # noqa: PLC0415 - with the engine
 
         org = await self._org(arguments.org_id)
-        frame = await to_thread.run_sync(org.interpreter.read, arguments.question)
-        if frame is None or frame.confidence < LEAST:
-            unknown = ", ".join(frame.ungrounded) if frame is not None else "no object was made out"
+        draft = await to_thread.run_sync(org.interpreter.interpret, arguments.question)
+        if draft is None or draft.confidence < MIN_CONFIDENCE:
+            unknown = ", ".join(draft.ungrounded) if draft is not None else "no object was made out"
             raise InvalidInput(f"The question cannot be read with confidence: {unknown}.", parameter="question")
-        query = frame.soql()
+        query = draft.soql()
         org.require_valid(query, "question")
-        read = [f"{entry.path} {entry.operator} {entry.value} ({entry.source})" for entry in frame.filters]
-        ignored = [f"not understood and left out: {word}" for word in frame.ungrounded]
+        read = [f"{entry.path} {entry.operator} {entry.value} ({entry.source})" for entry in draft.filters]
+        ignored = [f"not understood and left out: {word}" for word in draft.ungrounded]
         return Translated(
             soql=query,
-            explanation=frame.explanation,
-            confidence=frame.confidence,
-            assumptions=[*read, *frame.assumptions, *ignored],
+            explanation=draft.explanation,
+            confidence=draft.confidence,
+            assumptions=[*read, *draft.assumptions, *ignored],
         )
 
     @tool(

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from bedstone.library.schema.grounding import Grounding
 from bedstone.salesforce.graph.categories import kind_of
 from bedstone.salesforce.graph.model import Field, ObjectSchema, SchemaGraph
 from bedstone.salesforce.graph.paths import HUBS, Path, Step
+from bedstone.salesforce.questions.grounding import Grounding
 from bedstone.salesforce.validation import Message, validate
 from bedstone.toolsets.salesforce_graph.contract import (
     Alternative,

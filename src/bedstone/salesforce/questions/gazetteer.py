@@ -1,4 +1,4 @@
-"""Names of countries and of states, as questions say them: everything else after `in` is taken for a city."""
+"""Names of countries and states as questions use them; any other name after `in` counts as a city."""
 
 
 def _names(text: str) -> frozenset[str]:
@@ -23,7 +23,7 @@ COUNTRIES = _names("""
     Tunisia, Turkey, Turkmenistan, Uganda, Ukraine, United Arab Emirates, United Kingdom, United States, Uruguay,
     Uzbekistan, Vanuatu, Venezuela, Vietnam, Wales, Yemen, Zambia, Zimbabwe, UAE, UK, US, USA
 """)
-# States and provinces, without those that are called like a city or a country.
+# States and provinces, except those that share their name with a city or a country.
 REGIONS = _names("""
     Alabama, Alaska, Arizona, Arkansas, California, Colorado, Connecticut, Delaware, Florida, Hawaii, Idaho, Illinois,
     Indiana, Iowa, Kansas, Kentucky, Louisiana, Maine, Maryland, Massachusetts, Michigan, Minnesota, Mississippi,

@@ -1,19 +1,12 @@
-"""What people call things: words for objects and fields that are in no describe."""
+"""Words that people use for objects and fields and that a describe does not have."""
 
 import re
 
-# Object by what it is called; the first one that an org has counts.
+# Other words for an object, by its name.
 OBJECT_WORDS: dict[str, tuple[str, ...]] = {
     "Account": (
-        "customer",
-        "client",
-        "company",
-        "organisation",
-        "organization",
-        "vendor",
-        "partner",
-        "firm",
-        "business",
+        *("customer", "client", "company", "organisation", "organization"),
+        *("vendor", "partner", "firm", "business"),
     ),
     "Opportunity": ("deal", "opp", "pipeline", "sale"),
     "Case": ("ticket", "issue", "incident", "problem", "request", "complaint"),
@@ -37,7 +30,7 @@ OBJECT_WORDS: dict[str, tuple[str, ...]] = {
     "UserRole": ("role",),
     "Order": ("purchase",),
 }
-# Words of fields by what people say instead.
+# The words of a field name, by what people say instead.
 FIELD_WORDS: dict[str, tuple[str, ...]] = {
     "turnover": ("annual", "revenue"),
     "income": ("annual", "revenue"),
@@ -94,7 +87,7 @@ FIELD_WORDS: dict[str, tuple[str, ...]] = {
     "parent": ("parent",),
     "serial": ("serial", "number"),
 }
-STOP = frozenset(
+STOP_WORDS = frozenset(
     "a an and any are as at be been by can do does each every everything for from get give has have having how i in "  # noqa: SIM905
     "is it its list me my of on one or our please records show that the their them there these they this those to "
     "us want was we were what when where which who whose will with you your all find fetch display select return "
@@ -104,12 +97,12 @@ WORD = re.compile(r"[A-Za-z0-9]+(?:'[a-z]+)?")
 
 
 def plain_words(text: str) -> list[str]:
-    """The words of a text in lower case, in their singular."""
+    """Return the words of a text, in lower case and singular."""
     return [singular(word.lower()) for word in WORD.findall(text)]
 
 
 def singular(word: str) -> str:
-    """A word without the signs of its plural."""
+    """Return a word without its plural ending."""
     if len(word) > 4 and word.endswith("ies"):  # noqa: PLR2004
         return word[:-3] + "y"
     if len(word) > 4 and word.endswith(("sses", "xes", "ches", "shes", "uses")):  # noqa: PLR2004

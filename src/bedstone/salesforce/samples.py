@@ -1,4 +1,4 @@
-"""Records that could be real: valid against the schema, linked, and the same for the same seed."""
+"""Sample records: valid against the schema, linked to each other, and the same for the same seed."""
 
 import random
 from collections.abc import Mapping
@@ -12,37 +12,26 @@ from bedstone.salesforce.ids import make_id
 FIRST_NAMES = ("Ada", "Bruno", "Chidi", "Dana", "Elif", "Femi", "Greta", "Hana", "Ivo", "Jonas", "Karin", "Leila")
 LAST_NAMES = ("Adler", "Brandt", "Costa", "Dunn", "Ek", "Fischer", "Grant", "Holm", "Ito", "Jensen", "Khan", "Lopez")
 COMPANIES = (
-    "Northwind",
-    "Bluebird",
-    "Cedar",
-    "Delta",
-    "Evergreen",
-    "Foundry",
-    "Granite",
-    "Harbour",
-    "Ironside",
-    "Juniper",
+    *("Northwind", "Bluebird", "Cedar", "Delta", "Evergreen"),
+    *("Foundry", "Granite", "Harbour", "Ironside", "Juniper"),
 )
 KINDS = ("Logistics", "Textiles", "Foods", "Energy", "Software", "Tools", "Media", "Health")
 CITIES = (
-    ("Hamburg", "Germany"),
-    ("Lyon", "France"),
-    ("Leeds", "United Kingdom"),
-    ("Porto", "Portugal"),
-    ("Graz", "Austria"),
+    *(("Hamburg", "Germany"), ("Lyon", "France"), ("Leeds", "United Kingdom")),
+    *(("Porto", "Portugal"), ("Graz", "Austria")),
 )
 SUBJECTS = (
-    "Follow up on the offer",
-    "Question about an invoice",
-    "Part does not fit",
-    "Plan the next visit",
-    "Renew the contract",
+    *("Follow up on the offer", "Question about an invoice", "Part does not fit"),
+    *("Plan the next visit", "Renew the contract"),
 )
 WORDS = ("steady", "amber", "harvest", "signal", "meadow", "compass", "lantern", "granite", "willow", "summit")
 TODAY = date(2026, 1, 15)
-MOST_RELATED, USUAL, RARE = 3, 0.8, 0.3
-NEVER = frozenset({"isdeleted", "masterrecordid", "systemmodstamp", "probability"}) | AUDIT_FIELDS
-ODD = ("forecastcategory", "geocodeaccuracy", "latitude", "longitude", "countrycode", "statecode", "jigsaw")
+MAX_RELATED = 3
+FILL_RATE = 0.8  # of optional custom fields
+TRUE_RATE = 0.3  # of flags
+USUAL_PARENTS = ("AccountId", "ContactId", "OpportunityId", "Product2Id")
+NEVER_FILLED = frozenset({"isdeleted", "masterrecordid", "systemmodstamp", "probability"}) | AUDIT_FIELDS
+OBSCURE_NAMES = ("forecastcategory", "geocodeaccuracy", "latitude", "longitude", "countrycode", "statecode", "jigsaw")
 FILLED_TYPES = frozenset(
     "string picklist email phone url date datetime boolean currency double int percent textarea multipicklist "  # noqa: SIM905
     "combobox time".split()
@@ -51,7 +40,7 @@ FILLED_TYPES = frozenset(
 
 @dataclass
 class Samples:
-    """Records by object, parents before what points to them."""
+    """Records of one object, and related records by object: parents before their children."""
 
     object: str
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -59,7 +48,7 @@ class Samples:
 
 
 class SampleMaker:
-    """Makes records of one graph."""
+    """Makes records for one schema."""
 
     def __init__(self, graph: SchemaGraph, seed: int = 0) -> None:
         self._graph = graph
@@ -69,8 +58,8 @@ class SampleMaker:
         self._unique: set[tuple[str, str]] = set()
 
     def make(self, item: ObjectSchema, count: int, *, related: bool = False) -> Samples:
-        """Some records; with related ones, what they point to and a few that point to them."""
-        self._chance.seed(f"{self._seed}:{item.name}")  # records of another object are others
+        """Return records of an object; with `related`, also their parents and a few children."""
+        self._chance.seed(f"{self._seed}:{item.name}")  # each object gets records of its own
         samples = Samples(item.name)
         pool: dict[str, list[str]] = {}
         self._make_parents(item, samples, pool, depth=0, related=related)
@@ -85,24 +74,17 @@ class SampleMaker:
     def _make_parents(
         self, item: ObjectSchema, samples: Samples, pool: dict[str, list[str]], depth: int, *, related: bool
     ) -> None:
-        """What must be there before: required parents always, others if related ones are wanted."""
+        """Make the parents that an object requires, and with `related` those that its records usually have."""
         for link in item.fields:
             if not link.reference_to or not _is_filled(link) or depth > 2:  # noqa: PLR2004
                 continue
-            wanted = _is_required(link) or (related and depth == 0 and link.relationship_type == "MASTER_DETAIL")
-            wanted = wanted or (
-                related and depth == 0 and link.name in ("AccountId", "ContactId", "OpportunityId", "Product2Id")
-            )
-            parent = next((found for name in link.reference_to if (found := self._graph.get(name))), None)
-            if (
-                parent is None
-                or parent is item
-                or parent.name in pool
-                or not parent.createable
-                or parent.name == "User"
-            ):
+            is_usual = link.relationship_type == "MASTER_DETAIL" or link.name in USUAL_PARENTS
+            if not _is_required(link) and not (related and depth == 0 and is_usual):
                 continue
-            if not wanted:
+            parent = next((found for name in link.reference_to if (found := self._graph.get(name))), None)
+            if parent is None or parent is item or parent.name in pool or not parent.createable:
+                continue
+            if parent.name == "User":
                 continue
             self._make_parents(parent, samples, pool, depth + 1, related=False)
             rows = [self._record(parent, number, pool) for number in range(2)]
@@ -129,12 +111,12 @@ class SampleMaker:
             ):
                 continue
             rows = []
-            for number, parent in enumerate(pool[item.name][:MOST_RELATED]):
+            for number, parent in enumerate(pool[item.name][:MAX_RELATED]):
                 rows.append(self._record(found, number, pool) | {link.name: parent})
             samples.related.setdefault(found.name, []).extend(rows)
             pool[found.name] = [row["Id"] for row in rows]
             made += 1
-            if made >= MOST_RELATED:
+            if made >= MAX_RELATED:
                 return
 
     def _can_point(self, link: Field, pool: Mapping[str, list[str]]) -> bool:
@@ -144,20 +126,13 @@ class SampleMaker:
 
     def _record(self, item: ObjectSchema, number: int, pool: Mapping[str, list[str]]) -> dict[str, Any]:
         serial = self._numbers[item.name] = self._numbers.get(item.name, 0) + 1
-        record: dict[str, Any] = {
-            "attributes": {"type": item.name},
-            "Id": make_id(item.prefix or "000", 900_000 + serial),
-        }
+        record_id = make_id(item.prefix or "000", 900_000 + serial)
+        record: dict[str, Any] = {"attributes": {"type": item.name}, "Id": record_id}
         person = (self._chance.choice(FIRST_NAMES), self._chance.choice(LAST_NAMES))
         company = f"{self._chance.choice(COMPANIES)} {self._chance.choice(KINDS)}"
         began = TODAY - timedelta(days=self._chance.randint(30, 700))
-        facts = {
-            "person": person,
-            "company": company,
-            "began": began,
-            "number": serial,
-            "city": self._chance.choice(CITIES),
-        }
+        city = self._chance.choice(CITIES)
+        facts = {"person": person, "company": company, "began": began, "number": serial, "city": city}
         for entry in item.fields:
             if not _is_filled(entry):
                 continue
@@ -178,13 +153,15 @@ class SampleMaker:
         if entry.type not in FILLED_TYPES:
             return None
         is_wanted = _is_required(entry) or entry.is_name or entry.unique or not entry.is_custom
-        if not is_wanted and self._chance.random() > USUAL:
+        if not is_wanted and self._chance.random() > FILL_RATE:
             return None
         match entry.type:
             case "picklist" | "combobox" | "multipicklist":
                 return self._choice(entry, item, record)
             case "boolean":
-                return entry.name == "IsActive" or (not entry.name.startswith("Is") and self._chance.random() < RARE)
+                return entry.name == "IsActive" or (
+                    not entry.name.startswith("Is") and self._chance.random() < TRUE_RATE
+                )
             case "int":
                 return self._chance.randint(1, 99)
             case "double" | "currency" | "percent":
@@ -281,12 +258,12 @@ class SampleMaker:
 
 
 def _is_filled(entry: Field) -> bool:
-    """Whether somebody who makes a record may give it."""
+    """Whether a new record may set a field."""
     if not entry.createable or entry.is_calculated or entry.is_auto_number or entry.type == "id":
         return False
     name = entry.name.lower()
-    is_odd = any(word in name for word in ODD) and entry.nillable and not entry.is_custom
-    return name not in NEVER and not entry.is_deprecated and not is_odd
+    is_obscure = any(word in name for word in OBSCURE_NAMES) and entry.nillable and not entry.is_custom
+    return name not in NEVER_FILLED and not entry.is_deprecated and not is_obscure
 
 
 def _is_required(entry: Field) -> bool:
@@ -294,7 +271,7 @@ def _is_required(entry: Field) -> bool:
 
 
 def _allows(choice: Choice, controlling: Field, given: Any) -> bool:
-    """Whether a dependent value goes with what the controlling field says."""
+    """Whether a dependent value is valid for the value of the controlling field."""
     if choice.valid_for is None:
         return True
     values = ["false", "true"] if controlling.type == "boolean" else [entry.value for entry in controlling.choices]

@@ -1,12 +1,12 @@
-"""Which fields are worth showing, and queries made of them."""
+"""The columns a query selects by default, and SELECT statements."""
 
 from collections.abc import Iterable, Sequence
 
 from bedstone.salesforce.graph.model import AUDIT_FIELDS, Field, ObjectSchema
 
-MOST_COLUMNS = 10
-# What people want to see of the objects every org has.
-USUAL: dict[str, tuple[str, ...]] = {
+MAX_COLUMNS = 10
+# Columns of the objects that every org has.
+USUAL_COLUMNS: dict[str, tuple[str, ...]] = {
     "Account": ("Id", "Name", "Industry", "Type", "AnnualRevenue", "NumberOfEmployees", "Owner.Name"),
     "Contact": ("Id", "Name", "FirstName", "LastName", "Email", "Phone", "Account.Name"),
     "Lead": ("Id", "Name", "Company", "Status", "Email", "Owner.Name"),
@@ -27,37 +27,37 @@ USUAL: dict[str, tuple[str, ...]] = {
 }
 
 
-def default_columns(item: ObjectSchema, most: int = MOST_COLUMNS) -> list[str]:
-    """Id, the name, then what tells most: never everything."""
-    usual = [name for name in USUAL.get(item.name, ()) if has_column(item, name)]
+def default_columns(item: ObjectSchema, limit: int = MAX_COLUMNS) -> list[str]:
+    """Return Id, the name, then the most informative fields; never all of them."""
+    usual = [name for name in USUAL_COLUMNS.get(item.name, ()) if has_column(item, name)]
     if usual:
-        return usual[:most]
+        return usual[:limit]
     names = ["Id"]
     if item.name_field is not None:
         names.append(item.name_field.name)
-    useful = sorted((field for field in item.fields if _is_useful(field)), key=_use)
+    useful = sorted((field for field in item.fields if _is_useful(field)), key=_priority)
     names += [field.name for field in useful if field.name not in names]
     owner = item.by_relationship.get("owner")
-    if owner is not None and len(names) < most:
+    if owner is not None and len(names) < limit:
         names.append("Owner.Name")
-    return names[:most]
+    return names[:limit]
 
 
 def short_columns(item: ObjectSchema) -> list[str]:
-    """The few for a list inside another."""
+    """Return the few columns that a subquery selects."""
     return [name for name in default_columns(item, 4) if "." not in name]
 
 
 def has_column(item: ObjectSchema, name: str) -> bool:
-    """Whether a name is a field, or the name of a parent."""
+    """Whether a name is a field, or a field of a parent."""
     relationship, _, field = name.rpartition(".")
     if not relationship:
         return item.field(field) is not None
     return relationship.lower() in item.by_relationship
 
 
-def written(columns: Iterable[str], source: str, clauses: Sequence[str] = ()) -> str:
-    """A statement."""
+def build_select(columns: Iterable[str], source: str, clauses: Sequence[str] = ()) -> str:
+    """Return a SELECT statement; empty clauses are left out."""
     return " ".join([f"SELECT {', '.join(dict.fromkeys(columns))} FROM {source}", *(part for part in clauses if part)])
 
 
@@ -66,11 +66,11 @@ def _is_useful(field: Field) -> bool:
         return False
     if field.name.lower() in AUDIT_FIELDS or field.name in ("SystemModstamp", "IsDeleted", "LastModifiedDate"):
         return False
-    return not (field.type == "textarea" and field.length > 255)  # noqa: PLR2004 - long texts are no list's business
+    return not (field.type == "textarea" and field.length > 255)  # noqa: PLR2004 - too long for a list
 
 
-def _use(field: Field) -> tuple[int, str]:
-    """What is required first, then states, dates and amounts."""
+def _priority(field: Field) -> tuple[int, str]:
+    """Required fields come first, then states, dates and amounts."""
     name = field.name.lower()
     if not field.nillable and field.createable and not field.is_defaulted:
         return 0, name

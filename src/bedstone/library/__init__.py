@@ -1,1 +1,0 @@
-"""What we know: corpora and how well they are searched."""

@@ -1,1 +1,0 @@
-"""Schemas of Salesforce orgs: synced, searched, and used to understand what people ask for."""

@@ -1,0 +1,1 @@
+"""Questions in plain English to SOQL: by rules, and with reasons."""
