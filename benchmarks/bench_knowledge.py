@@ -26,8 +26,10 @@ from bedstone.ingest.detection import detect
 from bedstone.ingest.extraction import Notes, Page, ReadOptions, Unreadable
 from bedstone.ingest.formats import FORMATS
 from bedstone.ingest.reader import read_whole
+from bedstone.records import Task
 from bedstone.search.embedders.minilm import MiniLm
-from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions
+from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions, KnowledgeQuery
+from bedstone.store.engines.sqlite import SqliteStore
 
 DATA = Path(os.environ.get("BEDSTONE_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 BEDSTONE = Path(sys.executable).with_name("bedstone")
@@ -154,7 +156,8 @@ def extraction(files: dict[str, list[Path]], work: Path) -> None:
 
 
 def opened(folder: Path) -> KnowledgeBase:
-    base = KnowledgeBase(KnowledgeOptions(folder / "documents", folder / "index"), MiniLm)
+    options = KnowledgeOptions(folder / "documents", folder / "index")
+    base = KnowledgeBase(SqliteStore(options.index_path / "knowledge.sqlite", durable=True), options, MiniLm)
     base.open()
     return base
 
@@ -166,22 +169,22 @@ def to_searchable(files: dict[str, list[Path]], work: Path) -> None:
     for kind, paths in files.items():
         base = opened(work / f"base-{kind}")
         started, used = time.perf_counter(), cpu()
-        tasks = [base.add(path, {}) for path in paths]
-        wanted = {str(task.details["document_id"]) for task in tasks}
-        while wanted - set(base.store.digests()) - _ended(base, tasks):
+        tasks = [base.add(path) for path in paths]
+        while _waiting(base, tasks):
             time.sleep(0.05)
         words = time.perf_counter() - started
         for task in tasks:
-            base.tasks.wait(task.id)
-        counts = base.store.counts()
+            base.wait(task.id)
+        counts = base.status().counts
         taken = time.perf_counter() - started
         base.close()
         row(kind, len(paths), counts.documents, counts.chunks, f"{words:.1f}", f"{taken:.1f}", f"{cpu() - used:.1f}")
 
 
-def _ended(base: KnowledgeBase, tasks: Sequence[Any]) -> set[str]:
-    found = (base.store.task(task.id) for task in tasks)
-    return {str(task.details["document_id"]) for task in found if task and task.finished}
+def _waiting(base: KnowledgeBase, tasks: Sequence[Task]) -> set[str]:
+    """Documents that keyword search cannot find yet."""
+    waiting = {str(task.payload["document_id"]) for task in tasks if base.task(task.id).finished_at is None}
+    return waiting - {document.id for document in base.documents()}
 
 
 def chunk_texts(files: dict[str, list[Path]]) -> Iterator[str]:
@@ -199,16 +202,16 @@ def beside_chroma(files: dict[str, list[Path]], work: Path) -> None:
     (folder / "all.txt").write_text("\n\n".join(" ".join(text.split()) for text in texts))
     data = work / "texts.json"
     base = opened(work / "base-texts")
-    base.embedder.embed(["warm"])  # type: ignore[union-attr]
+    base.check_health()  # loads the model
     used = cpu()
-    base.tasks.wait(base.add(folder / "all.txt", {}).id)
-    base.search("first", top_k=10)
+    base.wait(base.add(folder / "all.txt").id)
+    base.search(KnowledgeQuery("first"))
     ingest = cpu() - used
-    chunks = [stored.chunk.plain for document in base.documents() for stored in base.store.chunks_of(document.id)]
+    chunks = [stored.plain for document in base.documents() for stored in base.chunks(document.id)]
     data.write_text(json.dumps({"texts": chunks, "questions": QUESTIONS, "queries": QUERIES}))
     used = cpu()
     for number in range(QUERIES):
-        base.search(f"{QUESTIONS[number % len(QUESTIONS)]} {number}", top_k=10)
+        base.search(KnowledgeQuery(f"{QUESTIONS[number % len(QUESTIONS)]} {number}"))
     query = (cpu() - used) / QUERIES
     base.close()
     theirs = peer(CHROMA, WEIGHTS or "", data, work / "chroma")

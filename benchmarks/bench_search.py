@@ -17,7 +17,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -183,9 +182,10 @@ def filled(path: Path, size: int, chunks: Sequence[StoredChunk], vectors: np.nda
 
     def documents() -> Iterator[tuple[Document, list[Chunk]]]:
         for number in range(size):
-            chunk = chunks[number % len(chunks)].chunk
-            part = {"part": str(number % 10)}
-            yield Document(str(number), "", ""), [replace(chunk, id=str(number), text="", facets=part)]
+            stored = chunks[number % len(chunks)]
+            head, facets = stored.head, {"part": str(number % 10)}
+            chunk = Chunk(str(number), "", stored.plain, head.heading, head.level, head.breadcrumb, facets, head.page)
+            yield Document(str(number), "", ""), [chunk]
 
     store.put(documents())
     for start in range(0, size, 10_000):

@@ -19,7 +19,7 @@ from bedstone.services.docs.builder import BuildOptions, DocsBuilder
 from bedstone.settings import Settings, environment_name, setting_fields
 from bedstone.toolkit.describe import page
 from bedstone.toolsets import TOOLSETS
-from bedstone.toolsets.knowledge.toolset import ERROR_NAMES
+from bedstone.toolsets.knowledge.views import ERROR_CODES
 
 if TYPE_CHECKING:
     from bedstone.salesforce.validation.rule import Rule
@@ -94,10 +94,11 @@ def _helps(item: click.Command, context: click.Context) -> list[str]:
 
 def _errors() -> str:
     for file in sorted(Path(bedstone.__file__).parent.rglob("*.py")):
-        if '\n    code = "' in file.read_text(encoding="utf-8"):
+        if re.search(r"^class \w+\((\w+, )*[A-Z]\w+\):\n    \"", file.read_text(encoding="utf-8"), re.MULTILINE):
             import_module(".".join(file.relative_to(Path(bedstone.__file__).parents[1]).with_suffix("").parts))
-    rows = [f"| `{kind.__name__}` | `{kind.code}` | {(kind.__doc__ or '').strip()} |" for kind in _tree(BedstoneError)]
-    names = ", ".join(f"`{name}` for `{code}`" for code, name in ERROR_NAMES.items())
+    kinds = dict.fromkeys(_tree(BedstoneError))  # once each, also those with two parents
+    rows = [f"| `{kind.__name__}` | `{kind.code}` | {(kind.__doc__ or '').strip()} |" for kind in kinds]
+    names = ", ".join(f"`{name}` for `{kind.code}`" for kind, name in ERROR_CODES.items() if name != kind.code)
     note = f"\nThe contracts have names of their own: knowledge tools say {names}.\n"
     return "# Errors\n\n| error | code | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n" + note
 

@@ -1,20 +1,46 @@
-"""Every error a caller can act on.
+"""Every error a caller can act on; the class says what the caller can do about it.
 
 BedstoneError
-├── InvalidInput            fix the call                    MissingArgument, UnknownArgument
-├── NotFound                name something that exists      UnknownTool, UnknownResource, UnknownPrompt, UnknownTask
-├── Unavailable             wait, or ask an administrator   ReadOnly
-├── InvalidSetting          fix the configuration
-└── MissingExtra            install an optional part
+├── InvalidInput                fix the call
+│   ├── MissingArgument, UnknownArgument
+│   ├── UnsupportedFormat, FileTooLarge, PathNotAllowed                  (services.knowledge)
+│   ├── InvalidManifest, UnreadableFile                                  (services.docs)
+│   ├── InvalidCursor, OutdatedIndex                                     (search)
+│   ├── StoreVersionMismatch                                             (store)
+│   └── SyntaxProblem, BadDescribe, InvalidQuery                         (salesforce, services.schema)
+├── NotFound                    name something that exists
+│   ├── UnknownTool, UnknownResource, UnknownPrompt, UnknownTask
+│   ├── FileNotFound, DocumentNotFound, CollectionNotFound               (services.knowledge)
+│   ├── ChunkNotFound                                                    (services.docs)
+│   └── ArticleNotFound, ObjectNotFound, RecordNotFound, UnknownOrg, OrgNotFound
+├── Unavailable                 wait, or ask an administrator
+│   ├── ReadOnly
+│   ├── StoreUnavailable                                                 (store)
+│   ├── KbUnreadable                                                     (services)
+│   └── OrgUnavailable, NoMirror, MirrorBusy, SyncBusy, NotSynced
+├── InvalidSetting              fix the configuration
+├── MissingExtra                install an optional part
+├── EmptyKnowledgeBase          add documents first                      (services.knowledge)
+├── ExtractionFailed            repair the file, or add another one      (services.knowledge)
+├── OcrFailed                   add a better scan                        (services.knowledge)
+├── TaskFailed                  read why the task failed                 (toolsets.knowledge)
+└── SalesforceError             what an org answered
+    └── AuthError, PermissionDenied, LimitExceeded, CallsRunningOut, RecordNotFound, OrgUnavailable, KnowledgeDisabled
 """
 
+import re
 from typing import Any
 
 
 class BedstoneError(Exception):
-    """Base of all: a sentence for the caller, and facts for the contract's error shape."""
+    """The base of all errors: a sentence for the caller, and facts for the error shape of a contract."""
 
     code = "error"
+
+    def __init_subclass__(cls) -> None:
+        """Name the error after its class, unless it has a code of its own."""
+        if "code" not in cls.__dict__:
+            cls.code = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)
@@ -23,72 +49,48 @@ class BedstoneError(Exception):
 
 
 class InvalidInput(BedstoneError):
-    """The call is wrong; the message says how to mend it."""
-
-    code = "invalid_input"
+    """The call is wrong; the message says how to fix it."""
 
 
 class MissingArgument(InvalidInput):
-    """A required argument is absent."""
-
-    code = "missing_argument"
+    """A required argument is missing."""
 
 
 class UnknownArgument(InvalidInput):
-    """The tool takes no argument of that name."""
-
-    code = "unknown_argument"
+    """The tool has no argument with that name."""
 
 
 class NotFound(BedstoneError):
     """Nothing has that name."""
 
-    code = "not_found"
-
 
 class UnknownTool(NotFound):
-    """No toolset that is on has such a tool."""
-
-    code = "unknown_tool"
+    """No active toolset has that tool."""
 
 
 class UnknownResource(NotFound):
-    """No toolset that is on knows the address."""
-
-    code = "unknown_resource"
+    """No active toolset has a resource at that address."""
 
 
 class UnknownPrompt(NotFound):
-    """No toolset that is on has such a prompt."""
-
-    code = "unknown_prompt"
+    """No active toolset has that prompt."""
 
 
 class UnknownTask(NotFound):
     """No background task has that id."""
 
-    code = "unknown_task"
-
 
 class Unavailable(BedstoneError):
-    """It cannot be done now: wait, or ask an administrator."""
-
-    code = "unavailable"
+    """Not possible now: wait, or ask an administrator."""
 
 
 class ReadOnly(Unavailable):
-    """The server refuses changes because it runs with --read-only."""
-
-    code = "read_only"
+    """The server rejects changes because it runs with --read-only."""
 
 
 class InvalidSetting(BedstoneError):
     """A setting or an option is wrong; the message names it and what set it."""
 
-    code = "invalid_setting"
-
 
 class MissingExtra(BedstoneError):
     """An optional part is not installed; the message has the command."""
-
-    code = "missing_extra"

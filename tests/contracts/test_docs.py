@@ -142,7 +142,7 @@ def best_hits(index: Path, embedder: Embedder) -> dict[str, str | None]:
     corpus = DocsCorpus(index, lambda _: embedder)
     pages = {query: corpus.search(query, {}, 0, 1)[0] for query in BEST_HITS}
     corpus.close()
-    return {query: hits[0].stored.chunk.id if hits else None for query, hits in pages.items()}
+    return {query: hits[0].head.id if hits else None for query, hits in pages.items()}
 
 
 @proves("docs.search.filters")

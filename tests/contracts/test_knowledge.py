@@ -632,11 +632,11 @@ def test_the_command_line_adds_searches_and_removes(tmp_path: Path) -> None:
     data = ("--data-dir", tmp_path / "data")
     added = bedstone("knowledge", "add", tmp_path / "files", f"{tmp_path}/*.md", *data)
     assert added.returncode == 0
-    assert "whales.pdf: 1 passages by text_extraction" in added.stdout
+    assert "whales.pdf: 1 chunk by text_extraction" in added.stdout
     assert "notes.md" in added.stdout
     again = bedstone("knowledge", "add", tmp_path / "notes.md", tmp_path / "none.pdf", *data)
     assert again.returncode == 1
-    assert "known already" in again.stdout
+    assert "already added" in again.stdout
     assert "none.pdf: File not found" in again.stdout
     found = bedstone("knowledge", "search", "singing whales", *data)
     assert "whales.pdf, page 1" in found.stdout

@@ -63,7 +63,7 @@ def engine_for(texts: dict[str, str], embedder: Embedder | None) -> tuple[Search
 def names(engine: SearchEngine, store: MemoryStore, query: str, **options: object) -> list[str]:
     hits = engine.search(query, **options).hits  # type: ignore[arg-type]
     stored = store.chunks([hit.rowid for hit in hits])
-    return [stored[hit.rowid].document for hit in hits]
+    return [stored[hit.rowid].head.document_id for hit in hits]
 
 
 def test_vectors_are_unit_and_repeatable(embedder: Embedder) -> None:
@@ -126,10 +126,10 @@ def test_the_best_passage_of_a_long_chunk_counts(model: MiniLm) -> None:
         engine, store = engine_for(texts, embedder)
         found = engine.search("Which birds live near the south pole?", mode="vectors")
         (stored,) = store.chunks([found.hits[0].rowid]).values()
-        assert stored.document == "long"
-        passage = found.passage(stored.rowid)
+        assert stored.head.document_id == "long"
+        passage = found.passage(stored.head.rowid)
         assert passage
-        assert "Penguins" in stored.chunk.plain[slice(*passage)]
+        assert "Penguins" in stored.plain[slice(*passage)]
 
 
 def test_a_quotation_is_looked_up_by_words_alone(model: MiniLm) -> None:

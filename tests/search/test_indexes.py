@@ -20,7 +20,7 @@ from bedstone.search.indexes.hybrid import HybridIndex
 from bedstone.search.indexes.keyword import WordIndex
 from bedstone.search.indexes.memory import MemoryIndex
 from bedstone.search.indexes.vector import VectorIndex
-from bedstone.store.engine import StoreEngine
+from bedstone.store.engine import Store
 from bedstone.store.engines.memory import MemoryStore
 from bedstone.store.engines.sqlite import SqliteStore
 
@@ -31,7 +31,7 @@ TEXTS = {
     "install": ("Run the installer on the server, then restart the client.", {"scope": "guide"}),
     "chinese": ("运行安装程序后重新启动服务器。", {"scope": "guide"}),
 }
-INDEXES: dict[str, Callable[[StoreEngine, Path], SearchIndex]] = {
+INDEXES: dict[str, Callable[[Store, Path], SearchIndex]] = {
     "memory": lambda store, _: MemoryIndex(store),
     "embedded": lambda store, folder: HybridIndex(
         store, WordIndex(folder / "words"), VectorIndex(store, EMBEDDER.dimensions, EMBEDDER.reach)
@@ -71,10 +71,10 @@ def index(
     return index
 
 
-def found(index: SearchIndex, store: StoreEngine, query: Query) -> list[str]:
+def found(index: SearchIndex, store: Store, query: Query) -> list[str]:
     hits = index.search(query).hits
     stored = store.chunks([hit.rowid for hit in hits])
-    return [stored[hit.rowid].document for hit in hits]
+    return [stored[hit.rowid].head.document_id for hit in hits]
 
 
 def vector(text: str) -> np.ndarray:
@@ -94,8 +94,8 @@ def test_vectors_find(index: SearchIndex, store: MemoryStore) -> None:
     assert near.hits[0].cosine
     assert near.hits[0].cosine > 0.9
     (stored,) = store.chunks([near.hits[0].rowid]).values()
-    assert stored.document == "timeouts"
-    assert near.passage(stored.rowid) == (0, len(TEXTS["timeouts"][0]))
+    assert stored.head.document_id == "timeouts"
+    assert near.passage(stored.head.rowid) == (0, len(TEXTS["timeouts"][0]))
     assert len(near.hits) == 2
 
 
@@ -196,7 +196,7 @@ def test_a_graph_is_kept_and_a_damaged_one_is_built_again(
     embed_missing(store, EMBEDDER)
     for read_only in (True, False):
         near = opened(read_only=read_only).search(vector("kept graph does not know"), 1).cosines
-        assert store.chunks(list(near))[next(iter(near))].document == "more"
+        assert store.chunks(list(near))[next(iter(near))].head.document_id == "more"
     file.write_bytes(file.read_bytes()[: size // 2])
     assert opened(read_only=False).search(query, 2).cosines == first.search(query, 2).cosines
 

@@ -54,7 +54,7 @@ def index(request: pytest.FixtureRequest, tmp_path: Path, store: MemoryStore) ->
 
 def found(index: WordIndex, store: MemoryStore, text: str, condition: Filter | None = None) -> list[str]:
     stored = store.chunks(rowids := list(index.search(text, condition, 10)))
-    return [stored[rowid].chunk.id for rowid in rowids if rowid in stored]
+    return [stored[rowid].head.id for rowid in rowids if rowid in stored]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ CONDITIONS: list[Filter] = [
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_filters_mean_what_they_say(index: WordIndex, store: MemoryStore, condition: Filter) -> None:
-    expected = {rowid for rowid, item in store.chunks(range(1, 10)).items() if matches(condition, item.chunk.facets)}
+    expected = {rowid for rowid, item in store.chunks(range(1, 10)).items() if matches(condition, item.head.facets)}
     everything = "client timeout installer 安装"
     assert set(index.search(everything, condition, 10)) == expected & set(index.search(everything, None, 10))
 

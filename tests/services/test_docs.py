@@ -54,7 +54,7 @@ def build(source: Path, index: Path, embedder: Embedder | None = None, **options
 
 def ids(index: Path) -> list[str]:
     corpus = DocsCorpus(index)
-    found = [stored.chunk.id for document in corpus.documents() for stored in corpus.chunks_of(document.id)]
+    found = [stored.head.id for document in corpus.documents() for stored in corpus.chunks_of(document.id)]
     corpus.close()
     return found
 
@@ -63,7 +63,7 @@ def first(index: Path, query: str) -> str:
     corpus = DocsCorpus(index)
     hits, _ = corpus.search(query, {}, 0, 1)
     corpus.close()
-    return hits[0].stored.chunk.id if hits else ""
+    return hits[0].head.id if hits else ""
 
 
 def test_formats_beside_markdown(write: Write, tmp_path: Path) -> None:
@@ -96,19 +96,19 @@ def test_formats_beside_markdown(write: Write, tmp_path: Path) -> None:
     ]
     corpus = DocsCorpus(tmp_path / "index")
     (rst,), _, _ = corpus.read("guide.rst#guide/install-it")
-    assert "```\npip install acme\n```" in rst.chunk.text
-    assert "Mind the" in rst.chunk.plain
-    assert "hidden" not in rst.chunk.plain
-    assert rst.chunk.plain.count("# no heading") == 2
+    assert "```\npip install acme\n```" in rst.text
+    assert "Mind the" in rst.plain
+    assert "hidden" not in rst.plain
+    assert rst.plain.count("# no heading") == 2
     (sizes,), _, _ = corpus.read("page.html#widgets/sizes")
-    assert "tiny | 3" in sizes.chunk.plain
-    assert "code here" in sizes.chunk.plain
-    assert "evil" not in sizes.chunk.text
+    assert "tiny | 3" in sizes.plain
+    assert "code here" in sizes.plain
+    assert "evil" not in sizes.text
     (notes,), _, _ = corpus.read("notes.txt#_preamble")
-    assert "First paragraph # not a heading" in notes.chunk.plain
+    assert "First paragraph # not a heading" in notes.plain
     (signs,), _, _ = corpus.read("signs.html#the-select-element")
     for text in ("The <select> element", "List<String> and __init__ a*b*c", "# no", "x = `1`"):
-        assert text in signs.chunk.plain
+        assert text in signs.plain
     assert corpus.metadata["files"]["page.html"] == {"title": "Site"}
     corpus.close()
 
@@ -307,7 +307,7 @@ def test_pages_that_score_the_same_stand_in_the_order_of_their_ids(write: Write,
     corpus = DocsCorpus(index)
     hits, _ = corpus.search("same words", {}, 0, 4)
     corpus.close()
-    assert [hit.stored.document for hit in hits] == ["a.md", "b.md", "c.md", "d.md"]
+    assert [hit.head.document_id for hit in hits] == ["a.md", "b.md", "c.md", "d.md"]
 
 
 def test_pipes_are_not_read(write: Write, tmp_path: Path) -> None:
@@ -444,19 +444,19 @@ def test_several_corpora_are_searched_as_one(write: Write, tmp_path: Path) -> No
     build(two, tmp_path / "x" / "two")
     library = DocsLibrary({name: DocsCorpus(tmp_path / "x" / name) for name in ("one", "two")})
     page = library.search("retry the call", {}, 1)
-    assert page.hits[0].stored.chunk.id == "one/a.md#_preamble"
-    assert page.hits[0].stored.chunk.facets == {"language": "go", "corpus": "one"}
+    assert page.hits[0].head.id == "one/a.md#_preamble"
+    assert page.hits[0].head.facets == {"language": "go", "corpus": "one"}
     after = library.search("retry the call", {}, 1, page.next_cursor)
-    assert [hit.stored.document for hit in after.hits] == ["two/b.md"]
+    assert [hit.head.document_id for hit in after.hits] == ["two/b.md"]
     assert after.next_cursor is None
     only = library.search("retry the call", {"corpus": "two"}, 5)
-    assert [hit.stored.document for hit in only.hits] == ["two/b.md"]
-    assert library.search("retry the call", {"language": "c"}, 5).hits[0].stored.document == "two/b.md"
+    assert [hit.head.document_id for hit in only.hits] == ["two/b.md"]
+    assert library.search("retry the call", {"language": "c"}, 5).hits[0].head.document_id == "two/b.md"
     elsewhere = library.search("alpha", {"corpus": "two"}, 5)
     assert elsewhere.hint
     assert elsewhere.hint.suggested_filters == {"corpus": ["one"]}
     chunks, _, total = library.read("two/b.md#_preamble")
-    assert (chunks[0].chunk.id, total) == ("two/b.md#_preamble", 1)
+    assert (chunks[0].head.id, total) == ("two/b.md#_preamble", 1)
     with pytest.raises(BedstoneError, match=r"Nearest IDs: one/a\.md#_preamble"):
         library.read("one/a.md#nope")
     library.close()
@@ -583,7 +583,7 @@ def paged(library: DocsLibrary, query: str, limit: int) -> list[str]:
         found += page.hits
     scores = [hit.score for hit in found]
     assert scores == sorted(scores, reverse=True)
-    return [hit.stored.chunk.id for hit in found]
+    return [hit.head.id for hit in found]
 
 
 def test_corpora_share_their_facets(write: Write, tmp_path: Path) -> None:
@@ -604,7 +604,7 @@ def test_corpora_share_their_facets(write: Write, tmp_path: Path) -> None:
     )
 
     def paths(query: str, **filters: str) -> set[str]:
-        return {hit.stored.document for hit in library.search(query, filters, 10).hits}
+        return {hit.head.document_id for hit in library.search(query, filters, 10).hits}
 
     assert paths("widget", language="go") == {"sdk/a.md", "guides/a.md", "blog/a.md"}
     assert paths("widget", scope="global-guide") == {"guides/a.md"}
@@ -653,7 +653,7 @@ def test_one_bad_file_costs_itself(write: Write, tmp_path: Path) -> None:
     assert (report.files, report.unreadable) == (3, 2)
     assert any("self.md" in warning for warning in report.warnings)
     corpus = DocsCorpus(tmp_path / "index")
-    assert "[2]: http://example.com" in corpus.read("links.md#_preamble")[0][0].chunk.text
+    assert "[2]: http://example.com" in corpus.read("links.md#_preamble")[0][0].text
     corpus.close()
     (source / "later.md").write_text("---\nx: [\n---\n# Later\n\nother words\n")
     report = build(source, tmp_path / "index")

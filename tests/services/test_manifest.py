@@ -1,6 +1,7 @@
 """Manifests, front matter and hints: what they say, and what is said of wrong ones."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,15 @@ def test_files_that_are_none_are_named(tmp_path: Path) -> None:
         with pytest.raises(Exception, match=name) as error:
             folder.read(name)
         assert words in str(error.value)
+
+
+def test_digests_are_those_of_earlier_versions(tmp_path: Path) -> None:
+    """With others, every corpus would be chunked and embedded again."""
+    (tmp_path / "a.md").write_text("# Title\n\nText.\n")
+    os.utime(tmp_path / "a.md", (1_700_000_000, 1_700_000_000))
+    strategy = {"chunk_by": "h1", "max_chunk_size": 900}
+    written = {"version": "1", "strategy": strategy, "metadata": {"language": "go"}}
+    (tmp_path / ".docs-mcp.json").write_text(json.dumps(written))
+    file = DocumentsFolder(tmp_path).read("a.md")
+    assert file.digest == "bdb1089d2fb4a48420fdf359c6adef9e"
+    assert file.signature == "529c7530655da8b11c851a795914edba"

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from bedstone.search.embedders.minilm import MiniLm
-from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions
+from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions, KnowledgeQuery
+from bedstone.store.engines.sqlite import SqliteStore
 from ingest.test_reader import pdf
 from support.processes import Listening, listening
 
@@ -89,20 +90,21 @@ class Story:
 
     def check(self, data: Path) -> None:
         """Open what the killed server left, let tasks end, and compare."""
-        base = KnowledgeBase(KnowledgeOptions(data / "documents", data / "index"), MiniLm)
+        store = SqliteStore(data / "index" / "knowledge.sqlite", durable=True)
+        base = KnowledgeBase(store, KnowledgeOptions(data / "documents", data / "index"), MiniLm)
         base.open()
         try:
-            for task in base.store.tasks({"queued", "running"}):
-                base.tasks.wait(task.id)
+            for task in base.active_tasks():
+                base.wait(task.id)
             documents = {document.id: document for document in base.documents()}
             expect(set(self.there) <= set(documents), f"lost: {set(self.there) - set(documents)}")
             expect(not self.gone & set(documents), f"came back: {self.gone & set(documents)}")
-            numbers = {int(item.metadata["filename"].partition(".")[0]): name for name, item in documents.items()}
+            numbers = {int(item.filename.partition(".")[0]): name for name, item in documents.items()}
             expect(len(numbers) == len(documents), "the same content twice")
             expect(set(numbers) <= set(self.there.values()) | self.unsure, "documents nobody added")
             folders = {path.name for path in (data / "documents").iterdir()}
             expect(folders == set(documents), f"folders and documents differ: {folders ^ set(documents)}")
-            expect(not base.store.unembedded(), "chunks without vectors")
+            expect(not store.chunks_without_vectors(), "chunks without vectors")
             for number, name in numbers.items():
                 self._whole(base, number, name)
             self.there = {name: number for number, name in numbers.items()}
@@ -112,13 +114,13 @@ class Story:
 
     @staticmethod
     def _whole(base: KnowledgeBase, number: int, name: str) -> None:
-        document = base.document(name)
-        expect(document.metadata["status"] == "completed", f"{name} is {document.metadata['status']}")
-        text = "\n".join(stored.chunk.plain for stored in base.store.chunks_of(name))
-        last = f"Subject{number}x ends" if document.metadata["format"] == "txt" else "page 5"
+        document = base.get_document(name)
+        expect(document.status == "completed", f"{name} is {document.status}")
+        text = "\n".join(stored.plain for stored in base.chunks(name))
+        last = f"Subject{number}x ends" if document.format == "txt" else "page 5"
         expect(last in text, f"{name} is not whole")
-        expect(bool(base.pages(name)), f"{name} has no text")
-        hits = base.search(f"subject{number}x", top_k=1)
+        expect(bool(base.read_pages(name)), f"{name} has no text")
+        hits = base.search(KnowledgeQuery(f"subject{number}x", 1))
         expect(bool(hits) and hits[0].document.id == name, f"{name} is not found by its own words")
 
 

@@ -9,11 +9,31 @@ from typing import Any
 import pytest
 
 from bedstone.errors import InvalidInput
-from bedstone.store.engine import TaskRecord
+from bedstone.records import ProgressSnapshot, Task, TaskError
 from bedstone.store.engines.memory import MemoryStore
-from bedstone.tasks import Duties, Ownership, Progress, TaskRunner
+from bedstone.store.engines.sqlite import SqliteStore
+from bedstone.tasks import Progress, TaskDeferred, TaskRunner
 
 Make = Callable[..., TaskRunner]
+Work = Callable[[Task, Progress], Mapping[str, Any]]
+
+
+class Handler:
+    """Does what a test says, and notes what it is told."""
+
+    def __init__(self, work: Work, cleaned: list[str] | None = None) -> None:
+        self.run = work
+        self.cleaned = cleaned if cleaned is not None else []
+        self.ticks = 0
+
+    def clean_up(self, task: Task) -> None:
+        self.cleaned.append(task.id)
+
+    def on_start(self) -> None:
+        pass
+
+    def on_tick(self) -> None:
+        self.ticks += 1
 
 
 @pytest.fixture
@@ -25,9 +45,8 @@ def store() -> MemoryStore:
 def make(store: MemoryStore) -> Iterator[Make]:
     runners: list[TaskRunner] = []
 
-    def make(work: Any, *, workers: int = 1, undone: list[str] | None = None, **more: Any) -> TaskRunner:
-        duties = Duties(work, undo=lambda task: (undone if undone is not None else []).append(task.id))
-        runner = TaskRunner(store, duties, workers=workers, **more)
+    def make(work: Work, *, workers: int = 1, cleaned: list[str] | None = None, **more: Any) -> TaskRunner:
+        runner = TaskRunner(more.pop("store", store), Handler(work, cleaned), workers=workers, **more)
         runner.start()
         runners.append(runner)
         return runner
@@ -37,7 +56,11 @@ def make(store: MemoryStore) -> Iterator[Make]:
         runner.stop()
 
 
-def slow(task: TaskRecord, progress: Progress) -> Mapping[str, Any]:
+def wait_until_running(runner: TaskRunner, task: Task) -> None:
+    assert any(seen.status == "running" for seen in runner.watch(task.id))
+
+
+def slow(task: Task, progress: Progress) -> Mapping[str, Any]:
     for number in range(100):
         progress.update("Working", number, 100)
         time.sleep(0.01)
@@ -47,23 +70,23 @@ def slow(task: TaskRecord, progress: Progress) -> Mapping[str, Any]:
 def test_tasks_run_in_order_and_keep_their_result(make: Make) -> None:
     seen: list[Any] = []
 
-    def work(task: TaskRecord, progress: Progress) -> Mapping[str, Any]:
-        seen.append(task.details["n"])
+    def work(task: Task, progress: Progress) -> Mapping[str, Any]:
+        seen.append(task.payload["n"])
         progress.update("Half", 1, 2)
-        return {"twice": task.details["n"] * 2}
+        return {"twice": task.payload["n"] * 2}
 
     runner = make(work)
     tasks = [runner.submit("double", {"n": number}) for number in range(5)]
     ended = [runner.wait(task.id) for task in tasks]
     assert seen == [0, 1, 2, 3, 4]
-    assert [task.details["result"] for task in ended] == [{"twice": 2 * number} for number in range(5)]
-    assert all(task.status == "completed" and task.started and task.finished for task in ended)
+    assert [task.result for task in ended] == [{"twice": 2 * number} for number in range(5)]
+    assert all(task.status == "completed" and task.started_at and task.finished_at for task in ended)
 
 
 def test_no_more_than_allowed_run_at_once(make: Make) -> None:
     running, most, lock = 0, 0, threading.Lock()
 
-    def work(task: TaskRecord, progress: Progress) -> Mapping[str, Any]:
+    def work(task: Task, progress: Progress) -> Mapping[str, Any]:
         nonlocal running, most
         with lock:
             running += 1
@@ -80,32 +103,33 @@ def test_no_more_than_allowed_run_at_once(make: Make) -> None:
 
 
 def test_errors_are_told_and_defects_are_not(make: Make) -> None:
-    def work(task: TaskRecord, progress: Progress) -> Mapping[str, Any]:
-        if task.details["n"]:
-            raise InvalidInput("That is no file.")
+    def work(task: Task, progress: Progress) -> Mapping[str, Any]:
+        if task.payload["n"]:
+            raise InvalidInput("Not a file.")
         raise RuntimeError("the password is tulip")
 
-    undone: list[str] = []
-    runner = make(work, undone=undone)
+    cleaned: list[str] = []
+    runner = make(work, cleaned=cleaned)
     told, hidden = runner.submit("x", {"n": 1}), runner.submit("x", {"n": 0})
-    assert runner.wait(told.id).details["message"] == "That is no file."
+    assert runner.wait(told.id).error == TaskError("invalid_input", "Not a file.")
     failed = runner.wait(hidden.id)
-    assert (failed.status, failed.details["error"]) == ("failed", "internal_error")
-    assert "tulip" not in str(failed.details)
-    assert undone == [told.id, hidden.id]
+    assert failed.status == "failed"
+    assert failed.error
+    assert failed.error.code == "internal_error"
+    assert "tulip" not in str(failed)
+    assert cleaned == [told.id, hidden.id]
 
 
 def test_cancelling_stops_what_runs_and_what_waits(make: Make) -> None:
-    undone: list[str] = []
-    runner = make(slow, undone=undone)
+    cleaned: list[str] = []
+    runner = make(slow, cleaned=cleaned)
     first, second = runner.submit("x", {}), runner.submit("x", {})
-    while runner.progress(first.id) is None:
-        time.sleep(0.005)
-    assert runner.position(second.id) == 1
+    wait_until_running(runner, first)
+    assert runner.position(second) == 1
     assert runner.cancel(second.id)
     assert runner.cancel(first.id)
     assert [runner.wait(task.id).status for task in (first, second)] == ["cancelled", "cancelled"]
-    assert set(undone) == {first.id, second.id}
+    assert set(cleaned) == {first.id, second.id}
     assert not runner.cancel(first.id)
     assert not runner.cancel("unknown")
 
@@ -115,61 +139,153 @@ def test_progress_never_goes_back() -> None:
     shares = []
     for done, total in ((1, 10), (5, 10), (3, 10), (2, 20), (20, 20)):
         progress.update("x", done, total)
-        shares.append(progress.share)
+        shares.append(progress.snapshot.share)
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
 
 
 def test_a_restart_goes_on_and_gives_up_after_two_attempts(store: MemoryStore, make: Make) -> None:
-    store.put_task(TaskRecord("a", "x", "running", 1.0, {}, started=1.0, attempts=1))
-    store.put_task(TaskRecord("b", "x", "running", 2.0, {}, started=1.0, attempts=2))
-    undone: list[str] = []
-    runner = make(lambda task, progress: {"ok": True}, undone=undone)
+    store.put_task(Task("a", "x", "running", 1.0, started_at=1.0, attempts=1))
+    store.put_task(Task("b", "x", "running", 2.0, started_at=1.0, attempts=2))
+    cleaned: list[str] = []
+    runner = make(lambda task, progress: {"ok": True}, cleaned=cleaned)
     assert runner.wait("a").status == "completed"
     assert runner.wait("b").status == "failed"
-    assert undone == ["b"]
+    assert cleaned == ["b"]
 
 
 def test_stopping_leaves_work_for_the_next_start(store: MemoryStore, make: Make) -> None:
-    undone: list[str] = []
-    runner = make(slow, undone=undone)
+    cleaned: list[str] = []
+    runner = make(slow, cleaned=cleaned)
     task = runner.submit("x", {})
-    while runner.progress(task.id) is None:
-        time.sleep(0.005)
+    wait_until_running(runner, task)
     runner.stop()
     left = store.task(task.id)
     assert left
-    assert (left.status, left.attempts, undone) == ("queued", 0, [])
+    assert (left.status, left.attempts, cleaned) == ("queued", 0, [])
 
 
-def test_one_of_several_processes_does_the_work_and_another_takes_over(
-    store: MemoryStore, make: Make, tmp_path: Path
-) -> None:
-    """Two runners with a lock each are what two processes have."""
+@pytest.mark.parametrize("engine", ["memory", "sqlite"])
+def test_one_of_several_processes_does_the_work_and_another_takes_over(engine: str, make: Make, tmp_path: Path) -> None:
+    """Two runners with a store and a lock each are what two processes have."""
+    stores: list[Any] = [SqliteStore(tmp_path / "tasks.sqlite") for _ in range(2)]
+    if engine == "memory":
+        stores = [MemoryStore()] * 2
     done: dict[str, str] = {}
 
     def worker(name: str) -> Any:
-        def work(task: TaskRecord, progress: Progress) -> Mapping[str, Any]:
-            done[task.details["n"]] = name
-            while task.details["n"] == "long":
+        def work(task: Task, progress: Progress) -> Mapping[str, Any]:
+            done[task.payload["n"]] = name
+            while task.payload["n"] == "long":
                 progress.update("Half", 1, 2)
                 time.sleep(0.01)
             return {}
 
         return work
 
-    owner = make(worker("owner"), ownership=Ownership(tmp_path / "lock"))
-    other = make(worker("other"), ownership=Ownership(tmp_path / "lock"))
+    owner, other = (
+        make(worker(name), store=store, lock=store.lock("owner"))
+        for name, store in zip(("owner", "other"), stores, strict=True)
+    )
     assert (owner.is_owner, other.is_owner) == (True, False)
     assert other.wait(other.submit("x", {"n": "short"}).id).status == "completed"
     long = other.submit("x", {"n": "long"})
-    while (seen := other.progress(long.id)) is None or seen.share == 0:
-        time.sleep(0.01)
-    assert (seen.step, seen.share) == ("Half", 0.5)
+    seen = next(task.progress for task in other.watch(long.id) if task.progress and task.progress.share)
+    assert seen == ProgressSnapshot("Half", 1, 2)
     assert other.cancel(long.id)
     assert other.wait(long.id).status == "cancelled"
-    assert store.settings("cancel:") == {}
+    assert stores[0].cancel_requests() == set()
     owner.stop()
     assert other.wait(other.submit("x", {"n": "last"}).id).status == "completed"
     assert done == {"short": "owner", "long": "owner", "last": "other"}
     assert other.is_owner
+    for store in stores:
+        other.stop()
+        store.close()
+
+
+def test_watching_shows_every_state_and_ends_with_the_task(make: Make) -> None:
+    go_on = threading.Event()
+
+    def work(task: Task, progress: Progress) -> Mapping[str, Any]:
+        progress.update("Reading", 1, 4)
+        assert go_on.wait(5)
+        return {"pages": 4}
+
+    runner = make(work)
+    task = runner.submit("x", {})
+    states = []
+    for seen in runner.watch(task.id):
+        states.append((seen.status, seen.progress))
+        if seen.progress == ProgressSnapshot("Reading", 1, 4):
+            go_on.set()
+    assert ("running", ProgressSnapshot("Reading", 1, 4)) in states
+    assert states[-1][0] == "completed"
+    assert [status for status, _ in states] == sorted((status for status, _ in states), key=ORDER.index)
+    assert [seen.status for seen in runner.watch(task.id)] == ["completed"]
+
+
+ORDER = ["queued", "running", "completed"]
+
+
+def test_stopping_ends_every_watch(make: Make) -> None:
+    runner = make(slow)
+    task = runner.submit("x", {})
+    ended: list[Task] = []
+    watcher = threading.Thread(target=lambda: ended.append(runner.wait(task.id)))
+    watcher.start()
+    wait_until_running(runner, task)
+    runner.stop()
+    watcher.join(5)
+    assert [item.finished_at for item in ended] == [None]
+
+
+def test_times_are_those_of_the_clock_and_old_tasks_are_forgotten(store: MemoryStore, make: Make) -> None:
+    """Also a task that is deferred: it moves behind those that came meanwhile."""
+    now = iter(range(10**9, 10**9 + 10_000))
+    runs: list[str] = []
+
+    def work(task: Task, progress: Progress) -> Mapping[str, Any]:
+        runs.append(task.payload["n"])
+        if runs == ["first"]:
+            runner.submit("x", {"n": "second"})
+            raise TaskDeferred
+        return {}
+
+    for number in range(1_002):
+        store.put_task(Task(str(number), "x", "completed", 1.0, finished_at=float(number)))
+    runner = make(work, clock=lambda: float(next(now)))
+    assert len(store.tasks({"completed"}, limit=2_000)) == 1_000
+    task = runner.wait(runner.submit("x", {"n": "first"}).id)
+    assert runs == ["first", "second", "first"]
+    assert task.started_at
+    assert task.finished_at
+    assert 10**9 < task.created_at < task.started_at < task.finished_at
+    assert task.attempts == 1
+
+
+def test_what_another_process_writes_reaches_the_handler(tmp_path: Path) -> None:
+    mine, theirs = SqliteStore(tmp_path / "tasks.sqlite"), SqliteStore(tmp_path / "tasks.sqlite")
+    handler = Handler(lambda task, progress: {})
+    runner = TaskRunner(mine, handler, workers=1, lock=mine.lock("owner"))
+    runner.start()
+    try:
+        wait_for(lambda: handler.ticks > 0)
+        time.sleep(0.6)
+        before = handler.ticks
+        time.sleep(0.6)
+        assert handler.ticks == before  # nothing was written, so nothing was looked at
+        theirs.put_task(Task("theirs", "x", "queued", 1.0))
+        assert runner.wait("theirs").status == "completed"
+        wait_for(lambda: handler.ticks > before)
+    finally:
+        runner.stop()
+        mine.close()
+        theirs.close()
+
+
+def wait_for(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 5
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

@@ -175,13 +175,13 @@ def _chunk_facts(corpus: Any, path: str) -> list[dict[str, Any]]:
             raise InvalidInput(f"The index has no file or chunk {path}, or it is empty.{named}") from None
     return [
         {
-            "chunk_id": stored.chunk.id,
-            "heading": stored.chunk.heading,
-            "breadcrumb": " > ".join(stored.chunk.breadcrumb),
-            "level": stored.chunk.level,
-            "characters": len(stored.chunk.text),
-            "metadata": dict(stored.chunk.facets),
-            "plain": stored.chunk.plain,
+            "chunk_id": stored.head.id,
+            "heading": stored.head.heading,
+            "breadcrumb": " > ".join(stored.head.breadcrumb),
+            "level": stored.head.level,
+            "characters": len(stored.text),
+            "metadata": dict(stored.head.facets),
+            "plain": stored.plain,
         }
         for stored in chunks
     ]

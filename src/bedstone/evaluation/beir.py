@@ -55,7 +55,7 @@ def build_engine(labelled: LabelledSet, embedder: Embedder | None, progress: Cal
         for name, (title, text) in labelled.documents.items()
     )
     if embedder is not None:
-        embed_missing(store, embedder, progress)
+        embed_missing(store, embedder, on_progress=progress)
     index = HybridIndex(
         store, WordIndex(), VectorIndex(store, embedder.dimensions, embedder.reach) if embedder else None
     )

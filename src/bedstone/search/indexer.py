@@ -1,48 +1,66 @@
 """Chunks to vectors: passages, embedded in batches, put into the store."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
 from bedstone.records import Passage, StoredChunk
 from bedstone.search.embedder import Embedder
-from bedstone.store.engine import StoreEngine
+from bedstone.store.engine import Store
+
+Batch = Sequence[StoredChunk]
+Vectors = list[tuple[Passage, bytes]]
 
 
 def embed_missing(
-    store: StoreEngine,
+    store: Store,
     embedder: Embedder,
-    progress: Callable[[int], None] | None = None,
     *,
+    document_id: str | None = None,
+    title: str | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+    on_progress: Callable[[int], None] = lambda _: None,
     workers: int | None = None,
+    throttle: AbstractContextManager[object] | None = None,
 ) -> None:
-    """Give vectors to every chunk without; each batch is kept as soon as it is done."""
+    """Embed every chunk without vectors, of one document or of all; each batch is stored as soon as it is ready.
+
+    `on_progress` gets the number of chunks in each batch; `throttle` is entered around the work of the model. Chunks
+    without headings are embedded under the title, or their document's id.
+    """
     after, workers, size = 0, workers or embedder.workers, embedder.batch
-    with ThreadPoolExecutor(workers) as pool:  # the model lets go of the interpreter while it computes
-        while chunks := store.unembedded(after=after, limit=size * workers):
-            parts = [chunks[start : start + size] for start in range(0, len(chunks), size)]
-            for part, vectors in zip(parts, pool.map(lambda part: embed_chunks(part, embedder), parts), strict=True):
+    guard = throttle or nullcontext()
+
+    def embed(batch: Batch) -> Vectors:
+        with guard:
+            return embed_chunks(batch, embedder, title)
+
+    with ThreadPoolExecutor(workers) as pool:  # the model releases the interpreter lock while it computes
+        while not should_stop() and (
+            chunks := store.chunks_without_vectors(document_id=document_id, after=after, limit=size * workers)
+        ):
+            batches = [chunks[start : start + size] for start in range(0, len(chunks), size)]
+            results: Iterator[Vectors] = pool.map(embed, batches) if len(batches) > 1 else map(embed, batches)
+            for batch, vectors in zip(batches, results, strict=True):
                 store.put_passages(vectors)
-                if progress:
-                    progress(len(part))
-            after = chunks[-1].rowid
+                on_progress(len(batch))
+            after = chunks[-1].head.rowid
 
 
 def passages_of(stored: StoredChunk, embedder: Embedder, title: str | None = None) -> list[tuple[Passage, str]]:
-    """A chunk's passages with the text that is embedded: a context line, a blank line, the passage."""
-    chunk = stored.chunk
-    context = " > ".join(chunk.breadcrumb) or title or stored.document
+    """Return a chunk's passages with the text to embed: a context line, a blank line, the passage."""
+    head, plain = stored.head, stored.plain
+    context = " > ".join(head.breadcrumb) or title or head.document_id
     return [
-        (Passage(stored.rowid, start, end), f"{context}\n\n{chunk.plain[start:end]}")
-        for start, end in embedder.passages(context, chunk.plain)
+        (Passage(head.rowid, start, end), f"{context}\n\n{plain[start:end]}")
+        for start, end in embedder.passages(context, plain)
     ]
 
 
-def embed_chunks(
-    chunks: Sequence[StoredChunk], embedder: Embedder, title: str | None = None
-) -> list[tuple[Passage, bytes]]:
-    """Passages with their vectors, ready for the store; chunks under no heading stand under a title, or their id."""
+def embed_chunks(chunks: Batch, embedder: Embedder, title: str | None = None) -> Vectors:
+    """Return passages with their vectors, ready for the store."""
     passages = [pair for stored in chunks for pair in passages_of(stored, embedder, title)]
     vectors = embedder.embed([text for _, text in passages]).astype(np.float16)
     return [(passage, vector.tobytes()) for (passage, _), vector in zip(passages, vectors, strict=True)]

@@ -13,7 +13,7 @@ from bedstone.errors import BedstoneError
 from bedstone.search.indexes.hybrid import HybridIndex
 from bedstone.search.indexes.keyword import OutdatedIndex, WordIndex
 from bedstone.search.retriever import SearchEngine
-from bedstone.store.engine import StoreEngine
+from bedstone.store.engine import Store
 
 if TYPE_CHECKING:
     from bedstone.search.embedder import Embedder
@@ -28,7 +28,7 @@ RETRY_SECONDS = 30.0
 class LiveIndex:
     """Opened when it is first asked, and again when this process becomes the owner."""
 
-    def __init__(self, store: StoreEngine, folder: Path, make_embedder: "Callable[[], Embedder | None]") -> None:
+    def __init__(self, store: Store, folder: Path, make_embedder: "Callable[[], Embedder | None]") -> None:
         self._store = store
         self._folder = folder
         self._make_embedder = make_embedder
@@ -120,16 +120,16 @@ class LiveIndex:
     def check_model(self) -> None:
         """Vectors of another model are of no use: the owner forgets them."""
         embedder = self.embedder
-        if embedder is not None and self._store.setting(MODEL) != embedder.fingerprint:
+        if embedder is not None and self._store.get_value(MODEL) != embedder.fingerprint:
             self._store.delete_passages()
-            self._store.set_setting(MODEL, embedder.fingerprint)
+            self._store.set_value(MODEL, embedder.fingerprint)
             self.forgot_vectors = True
 
     def _open(self, *, in_memory: bool = False) -> SearchEngine:
         embedder = self.embedder
         if embedder is not None and self._is_owner:
             self.check_model()
-        elif embedder is not None and self._store.setting(MODEL) not in (None, embedder.fingerprint):
+        elif embedder is not None and self._store.get_value(MODEL) not in (None, embedder.fingerprint):
             logger.warning("The vectors are of another model; search goes by words", extra={"action": "other_model"})
             embedder = None
         self._words = WordIndex() if in_memory else self._open_words()

@@ -1,4 +1,4 @@
-"""Where documents, chunks and vectors live: the truth, from which every index is derived."""
+"""Where documents, chunks, vectors and tasks are kept: the truth, from which every index is derived."""
 
 __all__ = ["BUILTIN_ENGINES"]
 

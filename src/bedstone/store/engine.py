@@ -1,183 +1,196 @@
-"""StoreEngine: what every store does, and what its users may rely on."""
+"""Store: what every store engine does, and what its callers can rely on."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Protocol
 
-from bedstone.records import Chunk, Document, Passage, StoredChunk
+from bedstone.errors import InvalidInput, Unavailable
+from bedstone.records import (
+    Change,
+    ChunkHead,
+    Counts,
+    Document,
+    DocumentAndChunks,
+    Passage,
+    StoredChunk,
+    StoredPassage,
+    Task,
+    TaskStatus,
+)
+from bedstone.store.filters import Condition, Order
+from bedstone.store.locks import Lock
 
-ChangeKind = Literal["put", "delete", "vectors"]
 EMPTY_RANGE = (1, 0)
-DocumentAndChunks = tuple[Document, Sequence[Chunk]]
+ALL = 2**31  # as a limit: every record
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One thing that happened: chunks `first` to `last` appeared, `gone_first` to `gone_last` went.
+class StoreVersionMismatch(InvalidInput):
+    """A store was written by another version of Bedstone."""
 
-    `vectors` says that the passages of chunks `first` to `last` arrived. Ranges are empty when they begin above their
-    end. `stamp` is random: an index that knows a sequence number with another stamp followed another history.
-    """
-
-    seq: int
-    stamp: int
-    kind: ChangeKind
-    first: int
-    last: int
-    gone_first: int
-    gone_last: int
+    code = "outdated_store"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredPassage:
-    """A passage, and the facets of the chunk it belongs to."""
+class StoreUnavailable(Unavailable):
+    """A store cannot be read or written; the message says why."""
 
-    id: int
-    passage: Passage
-    facets: Mapping[str, str]
+    code = "store_unavailable"
 
 
-TaskStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
+class Store(Protocol):
+    """The truth. Every method that changes something is one transaction: it happens completely or not at all.
 
-
-@dataclass(frozen=True, slots=True)
-class TaskRecord:
-    """Work that outlives its process. Times are seconds since 1970; `details` are the work's own."""
-
-    id: str
-    kind: str
-    status: TaskStatus
-    created: float
-    details: Mapping[str, Any] = field(default_factory=dict)
-    started: float | None = None
-    finished: float | None = None
-    attempts: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    documents: int
-    chunks: int
-    passages: int
-
-
-class StoreEngine(Protocol):
-    """The truth. Every method that changes something is one transaction: all of it is there afterwards, or nothing.
-
-    Chunks and passages are numbered; a number is never given twice, also not after its owner is gone. Methods block;
-    they may be called from several threads.
+    Chunks and passages are numbered; a number is never used twice, even after its owner is deleted. Methods block;
+    several threads may call them.
     """
 
     def put(self, items: Iterable[DocumentAndChunks]) -> None:
         """Add documents, each in place of the one with its id; every document is one change."""
 
     def delete(self, document_ids: Iterable[str]) -> None:
-        """Remove documents with everything that belongs to them; unknown ids do nothing."""
+        """Delete documents with their chunks and passages; ignore unknown ids."""
 
     def put_passages(self, passages: Sequence[tuple[Passage, bytes]]) -> None:
-        """Add vectors to chunks; passages of chunks that are gone by now are dropped."""
+        """Add vectors to chunks; drop passages of chunks that no longer exist."""
 
     def delete_passages(self) -> None:
-        """Remove every vector: another model is to make them. One change, over all chunks there are."""
+        """Delete every vector, as one change over all chunks: another model is going to make them."""
 
     def update_documents(self, documents: Iterable[Document]) -> None:
-        """Replace what is known of documents without touching their chunks; no change for any index."""
+        """Replace titles, digests and attributes without touching chunks; not a change for any index."""
 
-    def version(self) -> tuple[int, int]:
-        """Another one whenever documents may have changed, whoever changed them."""
-
-    def with_digest(self, digest: str) -> Document | None:
-        """A document with this digest."""
+    def find_by_digest(self, digest: str) -> Document | None:
+        """Return a document with this digest."""
 
     def digests(self) -> dict[str, str]:
-        """The digest of every document by its id."""
+        """Return the digest of every document by its id."""
 
     def titles(self) -> dict[str, str]:
-        """The title of every document by its id, in the order of their ids."""
+        """Return the title of every document by its id, in the order of the ids."""
 
     def document(self, document_id: str) -> Document | None:
-        """One document."""
+        """Return one document."""
 
-    def documents(self, *, offset: int = 0, limit: int = 1000) -> list[Document]:
-        """Documents in the order of their ids."""
+    def documents(
+        self,
+        conditions: Sequence[Condition] = (),
+        *,
+        order: Order | None = None,
+        offset: int = 0,
+        limit: int = 1000,
+    ) -> list[Document]:
+        """Return the documents that meet every condition, by id or in another order."""
+
+    def document_ids(self, conditions: Sequence[Condition]) -> list[str]:
+        """Return the ids of the documents that meet every condition, in any order."""
+
+    def count_documents(self, conditions: Sequence[Condition] = ()) -> int:
+        """Return how many documents meet every condition."""
+
+    def count_attributes(self, names: Sequence[str]) -> dict[tuple[str, ...], int]:
+        """Return how many documents have each combination of values; a missing attribute is an empty text."""
+
+    def sum_attribute(self, name: str) -> int:
+        """Return the sum of an attribute over all documents."""
 
     def chunk(self, chunk_id: str) -> StoredChunk | None:
-        """One chunk by its public id."""
+        """Return one chunk by its public id."""
 
     def chunks(self, rowids: Sequence[int]) -> dict[int, StoredChunk]:
-        """Chunks by number; those that are gone are missing."""
+        """Return chunks by number; deleted ones are missing."""
 
-    def heads(self, rowids: Sequence[int]) -> dict[int, StoredChunk]:
-        """The same without texts: `text` and `plain` are empty."""
+    def chunk_heads(self, rowids: Sequence[int]) -> dict[int, ChunkHead]:
+        """Return chunks without their texts by number; deleted ones are missing."""
 
-    def plains(self, rowids: Sequence[int]) -> dict[int, str]:
-        """Their plain texts alone."""
+    def plain_texts(self, rowids: Sequence[int]) -> dict[int, str]:
+        """Return the plain texts of chunks by number; deleted ones are missing."""
 
     def chunks_of(self, document_id: str) -> list[StoredChunk]:
-        """A document's chunks in order."""
+        """Return a document's chunks in order."""
 
     def chunk_counts(self, document_id: str | None = None) -> dict[str, int]:
-        """How many chunks each document has, or one of them; documents without any are missing."""
+        """Return how many chunks each document has, or one of them; documents without chunks are missing."""
 
     def first_chunks(self) -> list[int]:
-        """The number of each document's first chunk, in order: the others follow it without a gap."""
+        """Return the number of each document's first chunk, in order; the others follow it without a gap."""
 
     def chunks_between(self, first: int, last: int) -> Iterator[StoredChunk]:
-        """The chunks with numbers in a range, in order."""
+        """Iterate over the chunks with numbers in a range, in order."""
 
-    def unembedded(self, *, after: int = 0, limit: int = 1000) -> list[StoredChunk]:
-        """Chunks without passages, in the order of their numbers."""
+    def chunks_without_vectors(
+        self, *, document_id: str | None = None, after: int = 0, limit: int = 1000
+    ) -> list[StoredChunk]:
+        """Return chunks without passages, of one document or of all, in the order of their numbers."""
 
     def passages_between(self, first: int, last: int) -> Iterator[StoredPassage]:
-        """The passages of the chunks with numbers in a range, by chunk and start."""
+        """Iterate over the passages of the chunks with numbers in a range, by chunk and start."""
 
     def vectors(self, passage_ids: Sequence[int]) -> dict[int, bytes]:
-        """Vectors by passage, as little-endian float16; those that are gone are missing."""
+        """Return vectors by passage, as little-endian float16; deleted ones are missing."""
 
     def facets(self) -> Mapping[str, Sequence[str]]:
-        """Every facet with its values, sorted."""
+        """Return every facet with its values, sorted."""
 
     def counts(self) -> Counts:
-        """How much there is."""
+        """Return how many documents, chunks and passages there are."""
 
     def changes(self, after: int, limit: int = 1000) -> list[Change]:
-        """What happened after a sequence number, in order."""
+        """Return the changes after a sequence number, in order."""
 
     def last_change(self) -> Change | None:
-        """The newest change."""
+        """Return the newest change."""
 
-    def put_task(self, task: TaskRecord) -> None:
+    def version(self) -> int:
+        """Return a number that differs after any process has written anything."""
+
+    def wait_for_change(self, after: int, timeout: float) -> bool:
+        """Wait until the version is another one than `after`, at most `timeout` seconds; return whether it is."""
+
+    def lock(self, name: str) -> Lock:
+        """Return a lock that all processes with this store share."""
+
+    def put_task(self, task: Task) -> None:
         """Add a task, or replace the one with its id."""
 
-    def change_task(self, task: TaskRecord, was: TaskStatus) -> bool:
-        """Replace a task only if it is still in a state; of several that try, one succeeds."""
+    def replace_task(self, task: Task, expected_status: TaskStatus) -> bool:
+        """Replace a task only if it still has a status; of several callers that try, one succeeds."""
 
-    def task(self, task_id: str) -> TaskRecord | None:
-        """One task."""
+    def task(self, task_id: str) -> Task | None:
+        """Return one task."""
 
-    def queued_before(self, task: TaskRecord) -> int:
-        """How many queued tasks come before one."""
+    def count_queued_before(self, task: Task) -> int:
+        """Return how many queued tasks come before a task."""
 
-    def tasks(self, statuses: Collection[TaskStatus], *, limit: int = 1000) -> list[TaskRecord]:
-        """Tasks in these states, the oldest first."""
+    def tasks(self, statuses: Collection[TaskStatus], *, limit: int = 1000) -> list[Task]:
+        """Return tasks with one of these statuses, the oldest first."""
 
     def prune_tasks(self, before: float, keep: int) -> None:
-        """Forget tasks that ended before a time, but never the last `keep` that ended."""
+        """Delete tasks that finished before a time, but never the last `keep` that finished."""
 
-    def probe(self) -> None:
-        """Raise if nothing can be written right now; nothing is."""
+    def request_cancel(self, task_id: str) -> None:
+        """Ask the process that runs a task to cancel it."""
 
-    def setting(self, name: str) -> str | None:
-        """A value kept beside the documents."""
+    def cancel_requests(self) -> set[str]:
+        """Return the ids of the tasks that are to be cancelled."""
 
-    def settings(self, prefix: str) -> dict[str, str]:
-        """The values whose names begin so, by the rest of the name."""
+    def delete_cancel_request(self, task_id: str) -> None:
+        """Delete a request to cancel; ignore an unknown one."""
 
-    def set_setting(self, name: str, value: str) -> None:
-        """Keep a value."""
+    def check_readable(self) -> None:
+        """Raise `StoreUnavailable` if nothing can be read now."""
 
-    def delete_setting(self, name: str) -> None:
-        """Forget a value; an unknown one does nothing."""
+    def check_writable(self) -> None:
+        """Raise `StoreUnavailable` if nothing can be written now; write nothing."""
+
+    def get_value(self, name: str) -> str | None:
+        """Return a named value that is kept beside the documents."""
+
+    def list_values(self, prefix: str) -> dict[str, str]:
+        """Return the values whose names start with a prefix, by the rest of the name."""
+
+    def set_value(self, name: str, value: str) -> None:
+        """Keep a named value."""
+
+    def delete_value(self, name: str) -> None:
+        """Delete a named value; ignore an unknown one."""
 
     def close(self) -> None:
-        """Let go of files."""
+        """Close all files."""

@@ -1,12 +1,26 @@
-"""Which of several processes on one folder does the work: the one that holds a lock the system frees at its end."""
+"""Locks between processes: a process that ends, however it ends, no longer holds its locks."""
 
 import fcntl
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 
-class Ownership:
-    """A lock on a file; a process that ends, however it ends, no longer holds it."""
+class Lock(Protocol):
+    """A lock that one process holds at a time."""
+
+    @property
+    def is_held(self) -> bool:
+        """Return whether this object holds the lock."""
+
+    def acquire(self) -> bool:
+        """Take the lock unless another process holds it; return whether it is held now."""
+
+    def release(self) -> None:
+        """Let another process take the lock."""
+
+
+class FileLock:
+    """A lock on a file; the operating system frees it when the process ends."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -14,11 +28,11 @@ class Ownership:
 
     @property
     def is_held(self) -> bool:
-        """Whether this process is the owner."""
+        """Return whether this object holds the lock."""
         return self._file is not None
 
     def acquire(self) -> bool:
-        """Become the owner, unless somebody else is."""
+        """Take the lock unless another process holds it; return whether it is held now."""
         if self._file is not None:
             return True
         file = self._path.open("wb")
@@ -31,7 +45,7 @@ class Ownership:
         return True
 
     def release(self) -> None:
-        """Let somebody else be the owner."""
+        """Let another process take the lock."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -1,6 +1,7 @@
 """Background work that outlives its process."""
 
-from bedstone.store.locks import Ownership
-from bedstone.tasks.runner import Cancelled, Duties, Postponed, Progress, TaskRunner, Work
+from bedstone.tasks.handler import TaskHandler
+from bedstone.tasks.progress import Cancelled, Progress, TaskDeferred
+from bedstone.tasks.runner import TaskRunner
 
-__all__ = ["Cancelled", "Duties", "Ownership", "Postponed", "Progress", "TaskRunner", "Work"]
+__all__ = ["Cancelled", "Progress", "TaskDeferred", "TaskHandler", "TaskRunner"]

@@ -1,7 +1,7 @@
-"""Runs tasks a few at a time; what was running when the process ended runs again at the next start.
+"""Runs tasks, a few at a time. A task that was running when its process ended runs again at the next start.
 
-Several processes may share a store. One of them owns it and does the work; the others hand it their tasks through the
-store, and one of them takes over when it ends.
+Several processes can share a store. One of them owns the tasks and does the work; the others pass tasks to it through
+the store, and one of them takes over when it ends.
 """
 
 import ctypes
@@ -9,364 +9,328 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 from uuid import uuid4
 
 from bedstone.errors import BedstoneError
-from bedstone.store.engine import StoreEngine, TaskRecord
-from bedstone.store.locks import Ownership
+from bedstone.records import Task, TaskError
+from bedstone.store.engine import ALL, Store
+from bedstone.store.locks import Lock
+from bedstone.tasks.handler import TaskHandler
+from bedstone.tasks.progress import Cancelled, Progress, TaskDeferred
 
 logger = logging.getLogger(__name__)
 
-MOST_ATTEMPTS = 2
-KEPT_SECONDS, KEPT_TASKS = 7 * 24 * 3600, 1_000
+MAX_ATTEMPTS = 2
+KEEP_SECONDS = 7 * 24 * 3600
+KEEP_TASKS = 1_000
 TICK_SECONDS = 0.25
+WATCH_SECONDS = 1.0  # between looks at a task whose update went unnoticed
 NICENESS = 10
-CANCEL = "cancel:"  # the store's note that somebody wants a task cancelled that runs in another process
-
-
-RETRIES, RETRY_SECONDS = 10, 1.0  # a store that is locked or full for a moment costs no task
-
-
-class Cancelled(BaseException):
-    """Raised inside the work when somebody cancels it, or when the process is to end."""
-
-
-class Postponed(Exception):
-    """Raised inside the work when it has to wait for another task: it goes to the end of the queue."""
-
-
-@dataclass
-class Progress:
-    """How far a task has come: steps done of all, and what it is doing. It never goes back."""
-
-    step: str = ""
-    done: float = 0.0
-    total: float = 1.0
-    on_cancel: Callable[[], None] | None = None
-    is_cancelled: bool = False
-    is_interrupted: bool = False  # by the end of the process, not by anybody's wish
-
-    @property
-    def share(self) -> float:
-        """0 to 1."""
-        return min(1.0, self.done / self.total) if self.total else 0.0
-
-    def update(self, step: str, done: float, total: float) -> None:
-        """Say where the work is; ends it here if it was cancelled."""
-        if self.is_ending:
-            raise Cancelled
-        before = self.share
-        self.step, self.total = step, total
-        self.done = max(done, before * total)
-
-    @property
-    def is_ending(self) -> bool:
-        """Whether the work is to end here."""
-        return self.is_cancelled or self.is_interrupted
-
-    def cancel(self) -> None:
-        """End the work at its next step, or at once if it knows how."""
-        self.is_cancelled = True
-        self._end()
-
-    def interrupt(self) -> None:
-        """The same, but it goes on at the next start."""
-        self.is_interrupted = True
-        self._end()
-
-    def _end(self) -> None:
-        if self.on_cancel is not None:
-            self.on_cancel()
+MAX_RETRIES = 10  # to record an outcome: a store that is locked or full for a moment must not lose a task
+RETRY_SECONDS = 1.0
+INTERRUPTED = TaskError("interrupted", "The server was interrupted twice.")
+INTERNAL_ERROR = TaskError("internal_error", "Internal error; see the server log.")
 
 
 @dataclass
 class _Running:
-    task: TaskRecord
-    progress: Progress = field(default_factory=Progress)
-    saved: float = -1.0
-
-
-class Work(Protocol):
-    """What a kind of task does: returns its result, raises a `BedstoneError`, or is cancelled and cleans up."""
-
-    def __call__(self, task: TaskRecord, progress: Progress) -> Mapping[str, Any]: ...
-
-
-def _nothing() -> None:
-    """What an owner does besides tasks."""
-
-
-@dataclass(frozen=True)
-class Duties:
-    """What tasks mean to whoever has them run.
-
-    `undo` removes what a task left that failed or was cancelled. An owner is told when it begins, and then often
-    enough to look after what other processes changed.
-    """
-
-    work: Work
-    undo: Callable[[TaskRecord], None]
-    begin: Callable[[], None] = _nothing
-    look_after: Callable[[], None] = _nothing
+    task: Task
+    progress: Progress
+    saved_share: float = -1.0
 
 
 class TaskRunner:
-    """A few threads that take tasks in the order they came."""
+    """A few threads that take tasks in the order of their creation."""
 
-    def __init__(self, store: StoreEngine, duties: Duties, *, workers: int, ownership: Ownership | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        handler: TaskHandler,
+        *,
+        workers: int,
+        lock: Lock | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._store = store
-        self._duties = duties
+        self._handler = handler
         self._workers = workers
-        self._ownership = ownership
-        self._changed = threading.Condition()
+        self._lock = lock
+        self._clock = clock
+        self._changed = threading.Condition()  # the queue, for the threads that take tasks
+        self._updated = threading.Condition()  # any task, for those who watch them
+        self._revision = 0
+        self._seen_version: int | None = None
         self._running: dict[str, _Running] = {}
         self._threads: list[threading.Thread] = []
         self._stop = threading.Event()
 
     @property
     def is_owner(self) -> bool:
-        """Whether this process does the work."""
-        return self._ownership is None or self._ownership.is_held
+        """Return whether this process does the work."""
+        return self._lock is None or self._lock.is_held
 
     def start(self) -> None:
-        """Begin, or wait for a turn."""
-        if self._ownership is None or self._ownership.acquire():
+        """Start to work, or wait for the process that does."""
+        if self._lock is None or self._lock.acquire():
             self._begin()
-        self._spawn(self._keep, "task-keeper")
+        self._spawn(self._supervise, "task-supervisor")
 
     def stop(self) -> None:
-        """End; what is running is picked up at the next start."""
+        """Stop; running tasks run again at the next start."""
         self._stop.set()
         with self._changed:
             running = list(self._running.values())
             self._changed.notify_all()
+        self._announce()
         for item in running:
             item.progress.interrupt()
         for thread in self._threads:
             thread.join(10)
-        if self._ownership is not None:
-            self._ownership.release()
+        if self._lock is not None:
+            self._lock.release()
 
-    def submit(self, kind: str, details: Mapping[str, Any]) -> TaskRecord:
-        """Add a task; it is kept before this returns."""
-        task = TaskRecord(str(uuid4()), kind, "queued", time.time(), details)
+    def submit(self, kind: str, payload: Mapping[str, Any]) -> Task:
+        """Add a task; it is stored before this returns."""
+        task = Task(str(uuid4()), kind, "queued", self._clock(), payload)
         self._store.put_task(task)
         with self._changed:
             self._changed.notify()
         return task
 
-    def add_finished(self, kind: str, details: Mapping[str, Any], result: Mapping[str, Any]) -> TaskRecord:
-        """A task that had nothing to do."""
-        now = time.time()
-        task = TaskRecord(
-            str(uuid4()), kind, "completed", now, {**details, "result": dict(result)}, started=now, finished=now
-        )
+    def record_completed(self, kind: str, payload: Mapping[str, Any], result: Mapping[str, Any]) -> Task:
+        """Add a task that needs no work, with its result."""
+        now = self._clock()
+        task = Task(str(uuid4()), kind, "completed", now, payload, started_at=now, finished_at=now, result=result)
         self._store.put_task(task)
         return task
 
-    def progress(self, task_id: str) -> Progress | None:
-        """How far a running task has come."""
-        item = self._running.get(task_id)
-        if item is not None:
-            return item.progress
-        task = self._store.task(task_id)
-        if task is None or task.status != "running":
-            return None
-        said = task.details.get("progress") or {}
-        return Progress(said.get("step", ""), said.get("done", 0.0), said.get("total", 1.0))
+    def task(self, task_id: str) -> Task | None:
+        """Return a task with its current progress."""
+        task, item = self._store.task(task_id), self._running.get(task_id)
+        if task is not None and item is not None and task.status == "running":
+            return replace(task, progress=item.progress.snapshot)
+        return task
 
-    def position(self, task_id: str) -> int:
-        """A queued task's place, from 1."""
-        task = self._store.task(task_id)
-        return self._store.queued_before(task) + 1 if task is not None and task.status == "queued" else 0
+    def position(self, task: Task) -> int:
+        """Return a queued task's place in the queue, from 1."""
+        return self._store.count_queued_before(task) + 1 if task.status == "queued" else 0
 
     def cancel(self, task_id: str) -> bool:
-        """Cancel a task that waits or runs; False when it had already ended."""
+        """Cancel a queued or running task; return False when it had already finished."""
         task = self._store.task(task_id)
         if task is None:
             return False
-        cancelled = replace(task, status="cancelled", finished=time.time())
-        if task.status == "queued" and self._store.change_task(cancelled, "queued"):
-            self._duties.undo(task)
-            with self._changed:
-                self._changed.notify_all()
+        cancelled = replace(task, status="cancelled", finished_at=self._clock(), progress=None)
+        if task.status == "queued" and self._store.replace_task(cancelled, "queued"):
+            self._handler.clean_up(task)
+            self._announce()
             return True
         task = self._store.task(task_id)
-        if task is None or task.finished is not None:
+        if task is None or task.finished_at is not None:
             return False
-        self._store.set_setting(f"{CANCEL}{task_id}", "")  # it counts also if the process ends before the work does
+        self._store.request_cancel(task_id)  # valid even if the process ends before the work does
         with self._changed:
             item = self._running.get(task_id)
         if item is not None:
             item.progress.cancel()
         return True
 
-    def wait(self, task_id: str) -> TaskRecord:
-        """Wait until a task has ended."""
+    def next_revision(self, after: int | None = None) -> int:
+        """Wait until any task is updated after a revision, or for a second; return the current revision."""
+        if self.is_owner:
+            with self._updated:
+                if after is not None:
+                    self._updated.wait_for(lambda: self._revision != after or self._stop.is_set(), WATCH_SECONDS)
+                return self._revision
+        if after is not None:
+            self._store.wait_for_change(after, WATCH_SECONDS)
+        return self._store.version()
+
+    def watch(self, task_id: str) -> Iterator[Task]:
+        """Yield a task whenever it is updated, until it has finished or this runner stops."""
+        revision, seen = None, None
         while True:
-            with self._changed:
-                task = self._store.task(task_id)
-                assert task is not None, "there is no such task"
-                if task.finished is not None or self._stop.is_set():
-                    return task
-                self._changed.wait(1.0 if self.is_owner else TICK_SECONDS)
+            revision = self.next_revision(revision)
+            task = self.task(task_id)
+            assert task is not None, f"unknown task {task_id}"
+            if task != seen:
+                yield task
+            seen = task
+            if task.finished_at is not None or self._stop.is_set():
+                return
+
+    def wait(self, task_id: str) -> Task:
+        """Wait until a task has finished, and return it."""
+        *_, task = self.watch(task_id)
+        return task
+
+    def _announce(self) -> None:
+        with self._updated:
+            self._revision += 1
+            self._updated.notify_all()
 
     def _begin(self) -> None:
-        """Queue again what was interrupted, and take tasks."""
-        unwanted = self._store.settings(CANCEL)
-        for task in self._store.tasks({"running"}, limit=10**6):
-            if task.id in unwanted:
-                self._duties.undo(task)
-                self._finish(task, "cancelled", {})
-            elif task.attempts >= MOST_ATTEMPTS:
-                self._duties.undo(task)
-                self._finish(task, "failed", {"error": "interrupted", "message": "The server was interrupted twice."})
+        """Queue interrupted tasks again, and start to take tasks."""
+        requests = self._store.cancel_requests()
+        for task in self._store.tasks({"running"}, limit=ALL):
+            if task.id in requests:
+                self._handler.clean_up(task)
+                self._finish(replace(task, status="cancelled"))
+            elif task.attempts >= MAX_ATTEMPTS:
+                self._handler.clean_up(task)
+                self._finish(replace(task, status="failed", error=INTERRUPTED))
             else:
                 self._store.put_task(replace(task, status="queued"))
-        self._store.prune_tasks(time.time() - KEPT_SECONDS, KEPT_TASKS)
-        self._duties.begin()
+        self._store.prune_tasks(self._clock() - KEEP_SECONDS, KEEP_TASKS)
+        self._handler.on_start()
         for number in range(self._workers):
-            self._spawn(self._take, f"task-{number}")
+            self._spawn(self._run_worker, f"task-{number}")
 
     def _spawn(self, target: Callable[[], None], name: str) -> None:
         thread = threading.Thread(target=target, name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
 
-    def _keep(self) -> None:
-        """Look after what other processes want; and become the owner when nobody is."""
+    def _supervise(self) -> None:
+        """Serve the requests of other processes; become the owner when there is none."""
         while not self._stop.wait(TICK_SECONDS):
             try:
-                if not self.is_owner and self._ownership is not None and self._ownership.acquire():
+                if not self.is_owner and self._lock is not None and self._lock.acquire():
                     self._begin()
                 if self.is_owner:
-                    self._look_after()
-            except Exception:  # whatever it was, the next look may succeed
-                logger.exception("Looking after the tasks failed", extra={"action": "tasks_failed"})
+                    self._tick()
+            except Exception:  # the next tick may succeed
+                logger.exception("Supervising the tasks failed", extra={"action": "tasks_failed"})
 
-    def _look_after(self) -> None:
-        for task_id in self._store.settings(CANCEL):
-            if item := self._running.get(task_id):
-                item.progress.cancel()
-            else:  # it has ended meanwhile
-                self._store.delete_setting(f"{CANCEL}{task_id}")
+    def _tick(self) -> None:
         with self._changed:
             running = list(self._running.values())
-            for task in self._store.tasks({"running"}):
-                if task.id not in self._running:  # its end could not be written down
-                    self._store.change_task(replace(task, status="queued"), "running")
-            if self._next() is not None:
-                self._changed.notify_all()
         for item in running:
             self._save_progress(item)
-        self._duties.look_after()
+        version = self._store.version()
+        if version == self._seen_version:
+            return
+        for task_id in self._store.cancel_requests():
+            if found := self._running.get(task_id):
+                found.progress.cancel()
+            else:  # it has finished meanwhile
+                self._store.delete_cancel_request(task_id)
+        with self._changed:
+            for task in self._store.tasks({"running"}):
+                if task.id not in self._running:  # its outcome could not be recorded
+                    self._store.replace_task(replace(task, status="queued"), "running")
+            if self._next() is not None:
+                self._changed.notify_all()
+        self._handler.on_tick()
+        self._seen_version = version
+        self._announce()
 
     def _save_progress(self, item: _Running) -> None:
-        progress = item.progress
-        if progress.share > item.saved:
-            item.saved = progress.share
-            said = {"step": progress.step, "done": progress.done, "total": progress.total}
-            self._store.change_task(replace(item.task, details={**item.task.details, "progress": said}), "running")
+        progress = item.progress.snapshot
+        if progress.share > item.saved_share:
+            item.saved_share = progress.share
+            self._store.replace_task(replace(item.task, progress=progress), "running")
 
-    def _take(self) -> None:
-        _be_patient()
+    def _run_worker(self) -> None:
+        _lower_priority()
         while not self._stop.is_set():
             try:
-                item = self._claimed()
+                item = self._claim_next()
                 if item is not None:
                     self._run(item.task, item.progress)
                     if not self._running:
-                        _give_memory_back()
-            except Exception:  # of the store: the next task may find it well again
+                        _trim_memory()
+            except Exception:  # an error of the store, which may have recovered before the next task
                 logger.exception("Taking a task failed", extra={"action": "tasks_failed"})
                 self._stop.wait(RETRY_SECONDS)
 
-    def _claimed(self) -> _Running | None:
+    def _claim_next(self) -> _Running | None:
         with self._changed:
             while not self._stop.is_set() and (task := self._next()) is None:
                 self._changed.wait()
             if self._stop.is_set():
                 return None
             assert task is not None
-            task = replace(task, status="running", started=time.time(), attempts=task.attempts + 1)
-            if not self._store.change_task(task, "queued"):
+            task = replace(task, status="running", started_at=self._clock(), attempts=task.attempts + 1)
+            if not self._store.replace_task(task, "queued"):
                 return None
-            item = self._running[task.id] = _Running(task)
-            return item
+            item = self._running[task.id] = _Running(task, Progress(self._announce))
+        self._announce()
+        return item
 
-    def _next(self) -> TaskRecord | None:
+    def _next(self) -> Task | None:
         return next(iter(self._store.tasks({"queued"}, limit=1)), None)
 
-    def _run(self, task: TaskRecord, progress: Progress) -> None:
+    def _run(self, task: Task, progress: Progress) -> None:
+        queued = replace(task, status="queued", attempts=task.attempts - 1)
         try:
-            result = self._duties.work(task, progress)
+            result = self._handler.run(task, progress)
         except Cancelled:
             if progress.is_cancelled:
-                self._end(task, "cancelled", {"share": progress.share}, undo=True)
-            else:  # it goes on at the next start, and was not at fault
-                self._requeue(replace(task, status="queued", attempts=task.attempts - 1))
-        except Postponed:
-            self._requeue(replace(task, status="queued", attempts=task.attempts - 1, created=time.time()))
+                self._record_outcome(replace(task, status="cancelled", progress=progress.snapshot))
+            else:  # it runs again at the next start
+                self._requeue(queued)
+        except TaskDeferred:
+            self._requeue(replace(queued, created_at=self._clock()))
             self._stop.wait(TICK_SECONDS)
         except BedstoneError as error:
-            self._end(task, "failed", {"error": error.code, "message": error.message}, undo=True)
+            self._record_outcome(replace(task, status="failed", error=TaskError(error.code, error.message)))
         except Exception:
             logger.exception("The task %s failed", task.id, extra={"action": "task_failed"})
-            message = "Something unforeseen happened; the log says what."
-            self._end(task, "failed", {"error": "internal_error", "message": message}, undo=True)
+            self._record_outcome(replace(task, status="failed", error=INTERNAL_ERROR))
         else:
             if self._next() is None:
-                self._show()
-            self._end(task, "completed", {"result": dict(result)})
+                self._refresh_indexes()
+            self._record_outcome(replace(task, status="completed", result=result))
 
-    def _show(self) -> None:
-        """Other processes shall find what is said to be done; while there is more to do, the next look is enough."""
+    def _refresh_indexes(self) -> None:
+        """Let other processes find what a completed task added; while more tasks wait, the next tick does that."""
         try:
-            self._duties.look_after()
+            self._handler.on_tick()
         except Exception:
-            logger.exception("Looking after the tasks failed", extra={"action": "tasks_failed"})
+            logger.exception("Refreshing the indexes failed", extra={"action": "tasks_failed"})
 
-    def _requeue(self, task: TaskRecord) -> None:
+    def _requeue(self, task: Task) -> None:
         with self._changed:
             self._running.pop(task.id, None)
             self._store.put_task(task)
 
-    def _end(self, task: TaskRecord, status: Any, details: Mapping[str, Any], *, undo: bool = False) -> None:
-        """Write down how a task ended; again and again if the store is not well."""
-        for attempt in range(RETRIES):
+    def _record_outcome(self, task: Task) -> None:
+        """Clean up after a task that did not complete and store its outcome; retry while the store fails."""
+        for attempt in range(MAX_RETRIES):
             try:
-                if undo:
-                    self._duties.undo(task)
+                if task.status != "completed":
+                    self._handler.clean_up(task)
                 with self._changed:
-                    self._finish(task, status, details)
+                    self._finish(task)
                     self._running.pop(task.id, None)
-                    self._changed.notify_all()
             except Exception:
-                logger.exception("The end of the task %s is not kept yet", task.id, extra={"action": "task_unkept"})
-                if attempt == RETRIES - 1 or self._stop.wait(RETRY_SECONDS):
+                logger.exception("Cannot record task %s yet", task.id, extra={"action": "task_unrecorded"})
+                if attempt == MAX_RETRIES - 1 or self._stop.wait(RETRY_SECONDS):
                     break
             else:
-                self._store.delete_setting(f"{CANCEL}{task.id}")
+                self._store.delete_cancel_request(task.id)
+                self._announce()
                 return
-        with self._changed:  # it is taken up again, and is done at once if it was done
+        with self._changed:  # the supervisor queues it again
             self._running.pop(task.id, None)
+            self._seen_version = None
 
-    def _finish(self, task: TaskRecord, status: Any, details: Mapping[str, Any]) -> None:
-        kept = {**task.details, **details}
-        self._store.put_task(replace(task, status=status, finished=time.time(), details=kept))
+    def _finish(self, task: Task) -> None:
+        self._store.put_task(replace(task, finished_at=self._clock()))
 
 
-def _be_patient() -> None:
-    """Let other threads of the process come first, where the system knows a priority for each."""
+def _lower_priority() -> None:
+    """Let other threads of the process run first, where the system has priorities for threads."""
     with suppress(OSError, AttributeError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 
 
-def _give_memory_back() -> None:
-    """Let the system have what the work needed and freed; glibc keeps it for itself otherwise."""
+def _trim_memory() -> None:
+    """Return freed memory to the system, which glibc would keep."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,10 +1,9 @@
-"""Documents: add files and watch them being read, list them, look into one, remove one."""
+"""Documents: add files and follow their tasks, list documents, show one, remove one."""
 
 import json
 import secrets
 import shutil
 import time
-from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from math import isfinite
@@ -19,31 +18,30 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from bedstone.errors import InvalidInput, NotFound
+from bedstone.errors import InvalidInput, NotFound, UnknownTask
 from bedstone.ingest.formats import SUFFIXES
-from bedstone.services.knowledge.collections import contexts_of
-from bedstone.services.knowledge.listing import iso, ordered
-from bedstone.toolsets.knowledge.contract import ListedDocument
-from bedstone.toolsets.knowledge.views import everything, failure, rows
-from bedstone.web.frame import Pager, Pages, form_of, refusal, shown_json
+from bedstone.services.knowledge.listing import DocumentPage, ListQuery
+from bedstone.services.knowledge.records import AddFile, FileDocument, iso_time
+from bedstone.web.frame import Pager, Pages, form_of, shown_json
 
 if TYPE_CHECKING:
-    from bedstone.records import Document
+    from bedstone.records import Task
     from bedstone.services.knowledge.service import KnowledgeBase
     from bedstone.services.service import Handle
-    from bedstone.store.engine import TaskRecord
 
-PAGE, PART, MOST_TASKS = 50, 40, 50
-FACTS = ("format", "pages", "method", "ocr_confidence", "contexts", "source", "warnings")
+DOCUMENTS_PER_PAGE = 50
+CHUNKS_PER_PAGE = 40
+MAX_TASKS = 50
 SORTS = {"date_added": "added", "filename": "name", "size": "size"}
-FILTERS = {"format": "Kind", "status": "State", "method": "Read by"}  # facts of a document, and what people call them
+FILTERS = {"format": "Kind", "status": "State", "method": "Read by"}
 UPLOADS = "uploads"
-EVENT_SECONDS = 0.3
-TOLD = ("status", "progress", "current_step", "position", "message")
-MOST_EVENTS = 20_000  # of one stream: the browser begins another one for what has not ended
-MOST_WATCHED = 100  # tasks of one stream: further ones have their turn in the next
-OLD_SECONDS = 24 * 3600
-NAME_LENGTH = 200
+EVENT_SECONDS = 0.3  # at least, between two looks at the tasks of a stream
+EVENT_KEYS = ("status", "progress", "current_step", "position", "message")
+MAX_EVENTS = 20_000  # of one stream: the browser opens another one for tasks that are still active
+MAX_WATCHED = 100  # tasks of one stream: further ones have their turn in the next
+MAX_STREAMS = 1_000  # threads that wait for tasks; they leave those of other requests free
+UPLOAD_SECONDS = 24 * 3600  # what is older was left by a server that was killed
+MAX_NAME_BYTES = 200
 
 
 def document_routes(pages: Pages) -> list[BaseRoute]:
@@ -53,283 +51,293 @@ def document_routes(pages: Pages) -> list[BaseRoute]:
 
 
 @dataclass(frozen=True)
-class _Wanted:
-    """Which documents a list shows, and in which order."""
+class _ListParams:
+    """Which documents a list shows, and in which order, as the address says."""
 
     sort: str
     name: str
-    context: str
-    facts: dict[str, str]
+    collection: str
+    values: dict[str, str]
 
     @classmethod
-    def of(cls, request: Request) -> "_Wanted":
+    def of(cls, request: Request) -> "_ListParams":
         given = request.query_params
         sort = given.get("sort", "")
-        facts = {key: value for key in FILTERS if (value := given.get(key, ""))}
-        return cls(sort if sort in SORTS else "date_added", given.get("name", ""), given.get("context", ""), facts)
+        values = {key: value for key in FILTERS if (value := given.get(key, ""))}
+        return cls(sort if sort in SORTS else "date_added", given.get("name", ""), given.get("context", ""), values)
 
-    def chosen(self, documents: "list[Document]") -> "list[Document]":
-        found = [item for item in documents if self._has(item)]
-        return list(ordered(found, self.sort, descending=self.sort != "filename"))
-
-    def _has(self, document: "Document") -> bool:
-        facts = document.metadata
-        return (
-            all(facts.get(key) == value for key, value in self.facts.items())
-            and (not self.name or self.name.lower() in facts["filename"].lower())
-            and (not self.context or self.context in contexts_of(document))
+    def query(self, page: int) -> ListQuery:
+        return ListQuery(
+            self.sort,  # type: ignore[arg-type]
+            descending=self.sort != "filename",
+            offset=(page - 1) * DOCUMENTS_PER_PAGE,
+            limit=DOCUMENTS_PER_PAGE,
+            collection=self.collection or None,
+            filename=self.name,
+            values=self.values,  # type: ignore[arg-type]
         )
 
 
 @dataclass(frozen=True)
 class _Listing:
-    """A page of documents, what the list can be narrowed by, and what is being read right now."""
+    """A page of documents, each with its number of chunks and its day; what to filter by; active tasks."""
 
-    documents: list[ListedDocument]
+    documents: list[tuple[FileDocument, int, str]]
     pages: Pager
     choices: dict[str, list[tuple[str, int]]]
-    contexts: list[str]
-    tasks: "list[TaskRecord]"
+    collections: list[str]
+    tasks: list[tuple[str, str]]
 
 
 class _Documents:
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
         self._base: Handle[KnowledgeBase] = pages.services["knowledge"]
-        self._toolset = pages.toolsets["knowledge"]
+        self._streams = anyio.CapacityLimiter(MAX_STREAMS)
 
     def routes(self) -> list[BaseRoute]:
         return [
-            Route("/documents", self.listed, methods=["GET"]),
-            Route("/documents", self.added, methods=["POST"]),
-            Route("/documents/{id}", self.shown, methods=["GET"]),
-            Route("/documents/{id}/metadata", self.described, methods=["POST"]),
-            Route("/documents/{id}/remove", self.removed, methods=["POST"]),
-            Route("/documents/{id}/retry", self.retried, methods=["POST"]),
+            Route("/documents", self.list_documents, methods=["GET"]),
+            Route("/documents", self.upload, methods=["POST"]),
+            Route("/documents/{id}", self.show, methods=["GET"]),
+            Route("/documents/{id}/metadata", self.update_metadata, methods=["POST"]),
+            Route("/documents/{id}/remove", self.remove, methods=["POST"]),
+            Route("/documents/{id}/retry", self.retry, methods=["POST"]),
             Route("/tasks", self.events, methods=["GET"]),
-            Route("/tasks/{id}/cancel", self.cancelled, methods=["POST"]),
+            Route("/tasks/{id}/cancel", self.cancel, methods=["POST"]),
         ]
 
-    async def listed(self, request: Request) -> Response:
-        wanted = _Wanted.of(request)
+    async def list_documents(self, request: Request) -> Response:
+        params = _ListParams.of(request)
+        number = Pager.of(request, 0, DOCUMENTS_PER_PAGE).number
 
         def listing(base: "KnowledgeBase") -> _Listing:
-            every = everything(base)
-            found = wanted.chosen(every)
-            pages = Pager.of(request, len(found), PAGE)
-            counts = {key: Counter(item.metadata.get(key, "") for item in every) for key in FILTERS}
-            choices = {key: sorted((name, n) for name, n in count.items() if name) for key, count in counts.items()}
-            tasks = base.store.tasks({"queued", "running"}, limit=MOST_TASKS)
-            return _Listing(rows(base, pages.cut(found)), pages, choices, sorted(base.contexts.names()), tasks)
+            collections = sorted(base.collections.names())
+            is_known = params.collection in ("", *collections)
+            page = base.list_documents(params.query(number)) if is_known else DocumentPage([], 0)
+            return _Listing(
+                documents=[(item, base.chunk_count(item.id), iso_time(item.added_at)[:10]) for item in page.documents],
+                pages=Pager.of(request, page.total, DOCUMENTS_PER_PAGE),
+                choices={key: sorted(counts.items()) for key, counts in base.count_values().items()},
+                collections=collections,
+                tasks=[(task.id, AddFile.from_payload(task.payload).filename) for task in base.active_tasks(MAX_TASKS)],
+            )
 
         return self._pages.render(
             request,
             "documents.html",
             page="documents",
             listing=await self._base.run(listing),
-            wanted=wanted,
+            params=params,
             filters=FILTERS,
             sorts=SORTS,
-            most_mb=await self._most_mb(),
+            max_mb=await self._max_mb(),
             suffixes=" ".join(SUFFIXES),
         )
 
-    async def added(self, request: Request) -> Response:
-        """Files into a folder of ours, checked for their size as they arrive, then by the way agents add them."""
+    async def upload(self, request: Request) -> Response:
+        """Receive a file into a temporary folder, checking its size on the way, and add it as agents do."""
         self._pages.check_change(request, None)
         name = PurePath(request.headers.get("x-filename", "").replace("\\", "/")).name or "file"
-        name = _short(_decoded(name))
-        most = await self._most_mb() * 1024 * 1024
+        max_bytes = await self._max_mb() * 1024 * 1024
         folder = self._pages.options.data_folder / UPLOADS / secrets.token_hex(8)
         await to_thread.run_sync(lambda: folder.mkdir(parents=True, mode=0o700))
-        file = folder / name
+        file = folder / _shorten(_decode_name(name))
         try:
-            await self._received(request, file, most)
-            reply = await self._toolset.call("knowledge-add", {"file_path": str(file)})
+            await self._receive(request, file, max_bytes)
+            task = await self._base.run(lambda base: base.add(file))
         finally:
-            await to_thread.run_sync(_removed, folder)
-        if reply.is_error:
-            raise refusal(reply)
-        return JSONResponse(reply.payload, 202)
+            await to_thread.run_sync(_delete, folder)
+        return JSONResponse({"task_id": task.id}, 202)
 
-    async def _received(self, request: Request, file: Path, most: int) -> None:
+    @staticmethod
+    async def _receive(request: Request, file: Path, max_bytes: int) -> None:
         size = 0
         try:
             async with await anyio.open_file(file, "xb") as target:
                 async for part in request.stream():
                     size += len(part)
-                    if size > most:
-                        raise HTTPException(413, f"The file has more than {most // 1024 // 1024} MB.")
+                    if size > max_bytes:
+                        raise HTTPException(413, f"The file is larger than {max_bytes // 1024 // 1024} MB.")
                     await target.write(part)
         except ClientDisconnect:
-            raise HTTPException(400, "The upload was broken off.") from None
+            raise HTTPException(400, "Upload interrupted.") from None
 
-    async def shown(self, request: Request) -> Response:
-        """A document's text, passage by passage as it is searched."""
+    async def show(self, request: Request) -> Response:
+        """Show the chunks of a document, as they are searched."""
         document_id, chosen = request.path_params["id"], request.query_params.get("chunk")
         try:
-            document = await self._base.run(lambda base: base.document(document_id))
+            document = await self._base.run(lambda base: base.get_document(document_id))
             chunks = await self._base.run(lambda base: base.chunks(document_id))
         except NotFound:
-            task = await self._base.run(lambda base: base.attempt(document_id))
+            task = await self._base.run(lambda base: base.find_pending_task(document_id))
             if task is None:
                 raise
-            return self._unread(request, task)
-        places = {stored.chunk.id: place for place, stored in enumerate(chunks)}
-        pages = Pager.of(request, len(chunks), PART, default=places.get(chosen or "", 0) // PART + 1)
+            return self._show_pending(request, task)
+        positions = {stored.head.id: position for position, stored in enumerate(chunks)}
+        default = positions.get(chosen or "", 0) // CHUNKS_PER_PAGE + 1
+        pages = Pager.of(request, len(chunks), CHUNKS_PER_PAGE, default=default)
         return self._pages.render(
             request,
             "document.html",
             page="documents",
             document=document,
             facts={key: text for key, text in self._facts(document).items() if text},
-            user=shown_json(json.loads(document.metadata.get("user", "{}"))),
-            chunks=[stored.chunk for stored in pages.cut(chunks)],
+            user=shown_json(document.metadata),
+            chunks=pages.cut(chunks),
             chosen=chosen,
             pages=pages,
         )
 
-    def _facts(self, document: "Document") -> dict[str, str]:
-        """What is known of a document, for people."""
-        known = document.metadata
-        facts = {key: _fact(known.get(key, "")) for key in FACTS}
-        if self._is_upload(facts["source"]):
-            facts["source"] = ""
-        if known["status"] != "completed":
-            facts["state"] = f"{known['status']}: found by words, not by meaning yet"
-        return facts
+    def _facts(self, document: FileDocument) -> dict[str, str]:
+        is_complete = document.status == "completed"
+        return {
+            "format": document.format,
+            "pages": str(document.page_count or ""),
+            "method": document.method or "",
+            "ocr_confidence": str(document.ocr.confidence) if document.ocr else "",
+            "collections": ", ".join(document.collections),
+            "source": "" if self._is_upload(document.source) else document.source,
+            "warnings": ", ".join(document.warnings),
+            "state": "" if is_complete else f"{document.status}: found by keyword search, not by semantic search yet",
+        }
 
-    def _unread(self, request: Request, task: "TaskRecord") -> Response:
-        """A file that is still being read, or could not be."""
-        source = Path(task.details["source"])
+    def _show_pending(self, request: Request, task: "Task") -> Response:
+        """Show a file that is in process, or that could not be read."""
+        file = AddFile.from_payload(task.payload)
+        source = Path(file.source)
         return self._pages.render(
             request,
             "unread.html",
             page="documents",
             task=task,
-            at=iso(task.finished or task.created),
-            reason=failure(task).message if task.status == "failed" else None,
-            source=source if not self._is_upload(str(source)) and source.is_file() else None,
+            file=file,
+            at=iso_time(task.finished_at or task.created_at),
+            reason=task.error.message if task.error else None,
+            source=source if not self._is_upload(file.source) and source.is_file() else None,
         )
 
-    async def retried(self, request: Request) -> Response:
-        """Read a file again that could not be read, from where it was."""
+    async def retry(self, request: Request) -> Response:
+        """Add a file again that could not be read."""
         form = await form_of(request)
         self._pages.check_change(request, form.get("csrf"))
-        document_id = request.path_params["id"]
-        task = await self._base.run(lambda base: base.attempt(document_id))
-        if task is None or task.status != "failed":
-            raise HTTPException(404, "There is nothing here to read again.")
-        kept = {key: task.details[key] for key in ("metadata", "contexts") if task.details.get(key)}
-        asked = {"file_path": task.details["source"], "force_ocr": bool(form.get("force_ocr")), **kept}
-        reply = await self._toolset.call("knowledge-add", asked)
-        if reply.is_error:
-            raise refusal(reply)
-        await self._base.run(lambda base: base.dismiss([task]))
+        document_id, force_ocr = request.path_params["id"], bool(form.get("force_ocr"))
+        await self._base.run(lambda base: base.retry(document_id, force_ocr=force_ocr))
         return RedirectResponse("/documents", 303)
 
-    async def described(self, request: Request) -> Response:
-        """What somebody says about a document."""
+    async def update_metadata(self, request: Request) -> Response:
+        """Replace the user's metadata of a document."""
         form = await form_of(request)
         self._pages.check_change(request, form.get("csrf"))
         document_id = request.path_params["id"]
         try:
-            given = json.loads(form.get("metadata", "{}"), parse_constant=_no_number, parse_float=_number)
+            given = json.loads(form.get("metadata", "{}"), parse_constant=_reject_constant, parse_float=_parse_float)
             json.dumps(given, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
-            raise InvalidInput("That is not JSON.") from None
+            raise InvalidInput("Metadata is not valid JSON.") from None
         if not isinstance(given, dict):
-            raise InvalidInput("Metadata is a JSON object.")
-        await self._base.run(lambda base: base.describe(document_id, given))
+            raise InvalidInput("Metadata must be a JSON object.")
+        await self._base.run(lambda base: base.set_metadata(document_id, given))
         return RedirectResponse(f"/documents/{document_id}", 303)
 
-    async def removed(self, request: Request) -> Response:
+    async def remove(self, request: Request) -> Response:
         form = await form_of(request)
         self._pages.check_change(request, form.get("csrf"))
-        document = request.path_params["id"]
-        reply = await self._toolset.call("knowledge-remove", {"document_id": document, "confirm": True})
-        if reply.is_error:
-            raise refusal(reply)
+        await self._base.run(lambda base: base.remove(request.path_params["id"]))
         return RedirectResponse("/documents", 303)
 
-    async def cancelled(self, request: Request) -> Response:
+    async def cancel(self, request: Request) -> Response:
         self._pages.check_change(request, None)
-        return JSONResponse({"cancelled": await self._toolset.cancel_task(request.path_params["id"])})
+        task = await self._base.run(lambda base: base.task(request.path_params["id"]))
+        return JSONResponse({"cancelled": await self._base.run(lambda base: base.cancel(task.id))})
 
     async def events(self, request: Request) -> Response:
-        """How far some tasks are, as it changes, until all have ended."""
-        wanted = [name for name in request.query_params.get("ids", "").split(",") if name][:MOST_WATCHED]
-        return StreamingResponse(self._told(request, wanted), media_type="text/event-stream")
+        """Stream the states of some tasks as they change, until all have finished."""
+        wanted = [name for name in request.query_params.get("ids", "").split(",") if name][:MAX_WATCHED]
+        return StreamingResponse(self._stream(request, wanted), media_type="text/event-stream")
 
-    async def _told(self, request: Request, wanted: list[str]) -> AsyncIterator[str]:
-        said: dict[str, Any] = {}
-        open_tasks = set(wanted)
-        for _ in range(MOST_EVENTS):
-            for name in wanted:
-                if name not in open_tasks:
-                    continue
-                state = await self._call("knowledge-task-status", {"task_id": name})
-                news = [state.get(key) for key in TOLD]  # that time goes by is no news
-                if said.get(name) != news:
-                    said[name] = news
+    async def _stream(self, request: Request, wanted: list[str]) -> AsyncIterator[str]:
+        sent: dict[str, Any] = {}
+        active = list(dict.fromkeys(wanted))
+        base = await self._base.open()
+        revision: int | None = None
+        for _ in range(MAX_EVENTS):
+            revision, states = await to_thread.run_sync(
+                _next_states, base, active, revision, abandon_on_cancel=True, limiter=self._streams
+            )
+            for name, state in states.items():
+                news = [state.get(key) for key in EVENT_KEYS]
+                if sent.get(name) != news:
+                    sent[name] = news
                     yield f"data: {json.dumps({'id': name, **state})}\n\n"
-                if state.get("status") not in ("queued", "running"):
-                    open_tasks.discard(name)
-            if not open_tasks or await request.is_disconnected():
+            active = [name for name in active if states[name].get("status") in ("queued", "running")]
+            if not active or await request.is_disconnected():
                 break
             await anyio.sleep(EVENT_SECONDS)
         yield "event: end\ndata: {}\n\n"
 
-    async def _most_mb(self) -> int:
-        return await self._base.run(lambda base: base.options.max_file_size_mb)
+    async def _max_mb(self) -> int:
+        return await self._base.run(lambda base: base.max_file_size_mb)
 
     def _is_upload(self, source: str) -> bool:
-        """Whether a file came through this page: where it was is gone."""
+        """Return whether a file was uploaded here: then its source is deleted."""
         return Path(source).is_relative_to(self._pages.options.data_folder.resolve() / UPLOADS)
 
-    async def _call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        reply = await self._toolset.call(name, arguments)
-        return reply.payload if isinstance(reply.payload, dict) else {}
+
+def _next_states(
+    base: "KnowledgeBase", task_ids: list[str], after: int | None
+) -> tuple[int, dict[str, dict[str, Any]]]:
+    return base.next_revision(after), {task_id: _task_state(base, task_id) for task_id in task_ids}
 
 
-def _fact(value: str) -> str:
-    """A fact for people: lists without their signs, nothing for an empty one."""
-    if value.startswith("["):
-        return ", ".join(str(item) for item in json.loads(value))
-    return value
+def _task_state(base: "KnowledgeBase", task_id: str) -> dict[str, Any]:
+    try:
+        task = base.task(task_id)
+    except UnknownTask as error:
+        return {"message": error.message}
+    state: dict[str, Any] = {"status": task.status, "progress": 1.0 if task.status == "completed" else 0.0}
+    if task.status == "queued":
+        state["position"] = base.position(task)
+    elif task.status == "running" and task.progress is not None:
+        state |= {"progress": round(task.progress.share, 4), "current_step": task.progress.step or "Extracting text"}
+    if task.error is not None:
+        state["message"] = task.error.message
+    if task.result is not None:
+        state["result"] = dict(task.result)
+    return state
 
 
-def _number(text: str) -> float:
+def _parse_float(text: str) -> float:
     value = float(text)
     if not isfinite(value):
         raise ValueError(text)
     return value
 
 
-def _no_number(text: str) -> float:
+def _reject_constant(text: str) -> float:
     raise ValueError(text)
 
 
-def _decoded(name: str) -> str:
-    """A name as it was before it travelled in a header."""
+def _decode_name(name: str) -> str:
+    """Return a file name as it was before it became a header."""
     plain = PurePath(unquote(name).replace("\\", "/")).name
     return plain if plain not in ("", ".", "..") and "\0" not in plain else "file"
 
 
-def _short(name: str) -> str:
-    """A name a file system takes: its beginning, and always what kind of file it is."""
+def _shorten(name: str) -> str:
+    """Return a file name that file systems accept: its beginning, and always its suffix."""
     path = PurePath(name)
     suffix = path.suffix[:20]
-    stem = path.name.removesuffix(path.suffix).encode()[: NAME_LENGTH - len(suffix.encode())].decode(errors="ignore")
+    stem = path.name.removesuffix(path.suffix).encode()[: MAX_NAME_BYTES - len(suffix.encode())].decode(errors="ignore")
     return f"{stem or 'file'}{suffix}"
 
 
 def sweep_uploads(folder: Path) -> None:
-    """Remove what a killed server left behind; what is young may be on its way to another server of this folder."""
+    """Delete what a killed server left; recent files may be on their way to another server of this folder."""
     for upload in (folder / UPLOADS).glob("*"):
-        if time.time() - upload.stat().st_mtime > OLD_SECONDS:
-            _removed(upload)
+        if time.time() - upload.stat().st_mtime > UPLOAD_SECONDS:
+            _delete(upload)
 
 
-def _removed(folder: Path) -> None:
+def _delete(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)

@@ -7,7 +7,7 @@ from bedstone.search.fusion import ranked
 from bedstone.search.hits import Filter, Found
 from bedstone.search.index import Progress, Query
 from bedstone.search.indexes.keyword import WordIndex
-from bedstone.store.engine import StoreEngine
+from bedstone.store.engine import Store
 
 if TYPE_CHECKING:
     from bedstone.search.indexes.vector import VectorIndex
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class HybridIndex:
     """Two indexes that follow one store."""
 
-    def __init__(self, store: StoreEngine, words: WordIndex, vectors: "VectorIndex | None" = None) -> None:
+    def __init__(self, store: Store, words: WordIndex, vectors: "VectorIndex | None" = None) -> None:
         self._store = store
         self._words = words
         self._vectors = vectors

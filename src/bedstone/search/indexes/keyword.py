@@ -33,7 +33,7 @@ from bedstone.search.terms import (
     terms_of_word,
     whole,
 )
-from bedstone.store.engine import StoreEngine
+from bedstone.store.engine import Store
 
 VERSION = 6  # of schema and analysis: another one means the index is built again
 ARENA_BYTES = 64_000_000
@@ -98,7 +98,7 @@ class WordIndex:
         (seq,), (stamp,) = (searcher.fast_field_values(name, address) for name in ("seq", "stamp"))
         return int(seq or 0), int(stamp or 0)
 
-    def catch_up(self, store: StoreEngine, progress: Callable[[int], None] | None = None) -> None:
+    def catch_up(self, store: Store, progress: Callable[[int], None] | None = None) -> None:
         """Apply what happened in the store since; from the beginning if the index followed another history."""
         with self._lock:
             last = store.last_change()  # whoever writes goes on writing: what comes later is for the next time
@@ -114,7 +114,7 @@ class WordIndex:
                         self._remove(change.gone_first, change.gone_last)
                         if change.kind == "put":
                             for stored in store.chunks_between(change.first, change.last):
-                                self._writer.add_document(_fields(stored, title(stored.document)))
+                                self._writer.add_document(_fields(stored, title(stored.head.document_id)))
                     seq, stamp = changes[-1].seq, changes[-1].stamp
                     if seq - committed >= CHANGES_A_COMMIT:
                         self._commit(seq, stamp)
@@ -362,17 +362,17 @@ def _schema() -> Any:
 
 
 def _fields(stored: StoredChunk, title: str) -> tantivy.Document:
-    chunk = stored.chunk
-    title, place, heading, plain = (composed(text) for text in (title, stored.document, chunk.heading, chunk.plain))
+    chunk = stored.head
+    title, place, heading, plain = (composed(text) for text in (title, chunk.document_id, chunk.heading, stored.plain))
     above = [composed(text) for text in chunk.breadcrumb[:-1]]
     head = [title, place, *above, heading]
     names = compounds(f"{place}\n{heading}\n{plain}")
     parts = " ".join(camel_parts(names))
     everything = [*[title] * TITLE_TIMES, place, *above, *[heading] * HEADING_TIMES, plain, parts]
     document = tantivy.Document(
-        rowid=stored.rowid,
+        rowid=chunk.rowid,
         # What is read of every hit in one number: twice the rowid, and one more for a chunk without a body.
-        label=2 * stored.rowid + (len(chunk.plain) - len(chunk.heading) < LEAST_BODY),
+        label=2 * chunk.rowid + (len(stored.plain) - len(chunk.heading) < LEAST_BODY),
         all=" \n ".join(everything),
         head=" \n ".join(head),
         heading=whole(heading),

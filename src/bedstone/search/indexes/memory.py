@@ -12,7 +12,7 @@ from bedstone.search.fusion import ranked
 from bedstone.search.hits import Filter, Found, matches
 from bedstone.search.index import Progress, Query
 from bedstone.search.terms import bigrams, stop_terms, terms, whole
-from bedstone.store.engine import StoreEngine
+from bedstone.store.engine import Store
 
 K1, B = 1.2, 0.75
 LEAST_QUOTED = 4
@@ -21,7 +21,7 @@ LEAST_QUOTED = 4
 class MemoryIndex:
     """Reads the whole store again whenever it changed."""
 
-    def __init__(self, store: StoreEngine) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._chunks: dict[int, StoredChunk] = {}
         self._words: dict[int, Counter[str]] = {}
@@ -41,12 +41,16 @@ class MemoryIndex:
 
     def rebuild(self) -> None:
         last = self._store.last_change()
-        self._chunks = {stored.rowid: stored for stored in self._store.chunks_between(0, 2**62)}
+        self._chunks = {stored.head.rowid: stored for stored in self._store.chunks_between(0, 2**62)}
         self._words = {rowid: Counter(_words(_text(stored))) for rowid, stored in self._chunks.items()}
         found = list(self._store.passages_between(0, 2**62))
         vectors = self._store.vectors([item.id for item in found])
         self._passages = [
-            (item.passage.chunk, (item.passage.start, item.passage.end), np.frombuffer(vectors[item.id], np.float16))
+            (
+                item.passage.chunk_rowid,
+                (item.passage.start, item.passage.end),
+                np.frombuffer(vectors[item.id], np.float16),
+            )
             for item in found
         ]
         self.applied = last.seq if last else 0
@@ -72,7 +76,7 @@ class MemoryIndex:
         if len(text.split()) == 1 and any(sign.isdigit() for sign in text):
             return any(self.frequency(term) for term in terms(text))
         return any(
-            whole(stored.chunk.heading) == wanted or (long and wanted in whole(stored.chunk.plain))
+            whole(stored.head.heading) == wanted or (long and wanted in whole(stored.plain))
             for stored in self._chunks.values()
         )
 
@@ -80,7 +84,7 @@ class MemoryIndex:
         counts: dict[str, dict[str, int]] = {}
         for rowid in self._passing(condition):
             if text is None or self._score(text, rowid):
-                for key, value in self._chunks[rowid].chunk.facets.items():
+                for key, value in self._chunks[rowid].head.facets.items():
                     values = counts.setdefault(key, {})
                     values[value] = values.get(value, 0) + 1
         return counts
@@ -96,7 +100,7 @@ class MemoryIndex:
         return {
             rowid
             for rowid, stored in self._chunks.items()
-            if condition is None or matches(condition, stored.chunk.facets)
+            if condition is None or matches(condition, stored.head.facets)
         }
 
     def _score(self, text: str, rowid: int) -> float:
@@ -122,4 +126,4 @@ def _words(text: str) -> list[str]:
 
 
 def _text(stored: StoredChunk) -> str:
-    return "\n".join([stored.document, *stored.chunk.breadcrumb, stored.chunk.plain])
+    return "\n".join([stored.head.document_id, *stored.head.breadcrumb, stored.plain])

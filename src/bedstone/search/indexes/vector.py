@@ -13,9 +13,10 @@ import numkong
 import numpy as np
 from numpy.typing import NDArray
 
+from bedstone.records import StoredPassage
 from bedstone.search.embedder import Vectors
 from bedstone.search.hits import Filter, matches
-from bedstone.store.engine import StoredPassage, StoreEngine
+from bedstone.store.engine import Store
 
 if TYPE_CHECKING:
     from usearch.index import Index
@@ -114,7 +115,7 @@ class VectorIndex:
     """
 
     def __init__(
-        self, store: StoreEngine, dimensions: int, reach: float, file: Path | None = None, *, read_only: bool = False
+        self, store: Store, dimensions: int, reach: float, file: Path | None = None, *, read_only: bool = False
     ) -> None:
         self._store = store
         self._dimensions = dimensions
@@ -281,7 +282,7 @@ class VectorIndex:
         if key not in kinds:
             kinds[key] = len(facets)
             facets.append(item.facets)
-        return item.id, item.passage.chunk, item.passage.start, item.passage.end, kinds[key]
+        return item.id, item.passage.chunk_rowid, item.passage.start, item.passage.end, kinds[key]
 
     def _read(self, ids: list[int], progress: Callable[[int], None] | None) -> tuple[Halves, Codes]:
         """Vectors from the store; a large number of exact ones is not kept in memory."""

@@ -15,7 +15,7 @@ from anyio import to_thread
 from bedstone.errors import BedstoneError, InvalidInput, Unavailable
 from bedstone.ingest.chunking.by_size import SplitOptions, split_pages
 from bedstone.ingest.extraction import Page
-from bedstone.records import Chunk, Document
+from bedstone.records import Chunk, Document, StoredChunk
 from bedstone.salesforce.client import SalesforceError
 from bedstone.salesforce.ids import long_id
 from bedstone.search.hits import AllOf, Filter, Is, Mode
@@ -26,7 +26,7 @@ from bedstone.services.articles.article import DEFAULT_LANGUAGE, Article, Articl
 from bedstone.services.articles.article_types import ArticleType, article_of
 from bedstone.services.articles.live import ARTICLE_PREFIX, ONLINE, VERSIONS, LiveArticles
 from bedstone.store.engines.sqlite import SqliteStore
-from bedstone.tasks import Ownership
+from bedstone.store.locks import FileLock
 
 if TYPE_CHECKING:
     from bedstone.search.embedder import Embedder
@@ -68,17 +68,17 @@ class SyncReport:
 class _Contents:
     """What a mirror holds, without the texts: read once for each version of its store."""
 
-    version: tuple[int, int]
+    version: int
     articles: list[Article]
     by_key: Mapping[tuple[str, str], list[str]]  # documents by article id or name in addresses
 
     @classmethod
-    def of(cls, version: tuple[int, int], documents: Sequence[Document]) -> "_Contents":
+    def of(cls, version: int, documents: Sequence[Document]) -> "_Contents":
         articles = [Article(**{**_kept(document), "body": ""}) for document in documents]
         by_key: dict[tuple[str, str], list[str]] = {}
         for document in documents:
             for key in (ARTICLE_ID, URL_NAME):
-                by_key.setdefault((key, document.metadata[key]), []).append(document.id)
+                by_key.setdefault((key, document.attributes[key]), []).append(document.id)
         return cls(version, sorted(articles, key=lambda item: (item.title.lower(), item.id)), by_key)
 
 
@@ -98,7 +98,7 @@ class ArticleMirror:
         """Since when the mirror holds what the org had then."""
         if not self._file.exists():
             return None
-        return self._opened()[0].setting(MIRRORED_AT)
+        return self._opened()[0].get_value(MIRRORED_AT)
 
     @property
     def count(self) -> int:
@@ -131,7 +131,7 @@ class ArticleMirror:
     def search(self, wanted: ArticleQuery, mode: Mode = "hybrid") -> ArticlePage:
         """The best articles; a passage of each says why."""
         store, index = self._ready()
-        languages = json.loads(store.setting(LANGUAGES) or "[]")
+        languages = json.loads(store.get_value(LANGUAGES) or "[]")
         if wanted.language.lower() not in languages:
             listed = ", ".join(languages)
             raise InvalidInput(f"language {wanted.language!r} is not one of the mirror: {listed}", parameter="language")
@@ -146,11 +146,11 @@ class ArticleMirror:
         floor = index.embedder.floor if index.embedder is not None else 0.0
         matching = {hit.rowid for hit in found.hits if hit.words is not None or (hit.cosine or 0.0) >= floor}
         chunks = store.chunks([hit.rowid for hit in found.hits]) if matching else {}
-        best: dict[str, tuple[Chunk, str]] = {}
+        best: dict[str, tuple[StoredChunk, str]] = {}
         for hit in found.hits:  # the order is of both signals: what is shown may be below what counts as a match
             if hit.rowid in chunks:
-                best.setdefault(chunks[hit.rowid].document, (chunks[hit.rowid].chunk, hit.why(floor)))
-        matches = len({chunks[rowid].document for rowid in matching if rowid in chunks})
+                best.setdefault(chunks[hit.rowid].head.document_id, (chunks[hit.rowid], hit.why(floor)))
+        matches = len({chunks[rowid].head.document_id for rowid in matching if rowid in chunks})
         matcher = Matcher(wanted.query)
         articles = []
         for document_id, (chunk, why) in list(best.items())[: wanted.limit]:
@@ -212,7 +212,7 @@ class ArticleMirror:
 
     @staticmethod
     def _in_categories(store: SqliteStore, wanted: Mapping[str, str]) -> tuple[str, ...]:
-        setting = store.setting(CATEGORIES)
+        setting = store.get_value(CATEGORIES)
         if setting is None:
             raise NoMirror("Data categories are not in the mirror of this org's articles.")
         kept = json.loads(setting)
@@ -233,7 +233,7 @@ class ArticleMirror:
         What was taken over is kept at once: a sync that was interrupted goes on where it was.
         """
         store, _ = await to_thread.run_sync(self._opened)
-        ownership = Ownership(self._folder / ".owner")
+        ownership = FileLock(self._folder / ".owner")
         if not ownership.acquire():
             raise MirrorBusy("Another process brings the mirror up to date right now.")
         index = LiveIndex(store, self._folder, self._make_embedder)
@@ -282,24 +282,25 @@ class _Sync:
         """A mirror of another org is of no use to this one."""
         rows = [row async for row in self._live.client.rows("SELECT Id FROM Organization LIMIT 1")]
         org = rows[0]["Id"] if rows else ""
-        if await self._in_thread(self._store.setting, ORG) not in (None, org):
+        if await self._in_thread(self._store.get_value, ORG) not in (None, org):
             await self._in_thread(self._forget)
-        await self._in_thread(self._store.set_setting, ORG, org)
+        await self._in_thread(self._store.set_value, ORG, org)
 
     def _forget(self) -> None:
         self._store.delete(list(self._store.digests()))
-        for name in (MIRRORED_AT, CATEGORIES, LANGUAGES, *(f"{CURSOR}{name}" for name in self._store.settings(CURSOR))):
-            self._store.delete_setting(name)
+        cursors = [f"{CURSOR}{name}" for name in self._store.list_values(CURSOR)]
+        for name in (MIRRORED_AT, CATEGORIES, LANGUAGES, *cursors):
+            self._store.delete_value(name)
 
     def _finish(self, started: datetime, languages: Sequence[str]) -> None:
         known = set(languages) | set(self._store.facets().get("language", ()))
-        self._store.set_setting(LANGUAGES, json.dumps(sorted(known)))
-        self._store.set_setting(MIRRORED_AT, started.strftime("%Y-%m-%dT%H:%M:%SZ"))
+        self._store.set_value(LANGUAGES, json.dumps(sorted(known)))
+        self._store.set_value(MIRRORED_AT, started.strftime("%Y-%m-%dT%H:%M:%SZ"))
 
     async def _take_changes(self, kind: ArticleType) -> None:
         """The oldest change first, so that a sync can go on where it was."""
         cursor = f"{CURSOR}{kind.name}:{','.join(item.name for item in kind.bodies)}"  # other bodies, other texts
-        since = await self._in_thread(self._store.setting, cursor)
+        since = await self._in_thread(self._store.get_value, cursor)
         condition = f" AND SystemModstamp >= {since}" if since else ""
         select = f"{_select(kind)} WHERE {ONLINE}{condition} ORDER BY SystemModstamp, Id"
         page = await self._live.client.query(select)
@@ -308,7 +309,7 @@ class _Sync:
             await self._take(kind, page["records"])
             if page["records"]:
                 last = _literal(str(page["records"][-1]["SystemModstamp"]))
-                await self._in_thread(self._store.set_setting, cursor, last)
+                await self._in_thread(self._store.set_value, cursor, last)
             if page["done"]:
                 return
             page = await self._live.client.more(page["nextRecordsUrl"])
@@ -352,7 +353,7 @@ class _Sync:
             for category in group.get("topCategories", []):
                 _note_below(group["name"], category, below)
         kept = json.dumps({"below": below, "articles": articles})
-        await self._in_thread(self._store.set_setting, CATEGORIES, kept)
+        await self._in_thread(self._store.set_value, CATEGORIES, kept)
 
     @staticmethod
     async def _in_thread(work: Callable[..., Answer], *arguments: Any) -> Answer:
@@ -407,7 +408,7 @@ def _embed(store: SqliteStore, index: LiveIndex) -> None:
 
 
 def _kept(document: Document) -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads(document.metadata["article"])
+    facts: dict[str, Any] = json.loads(document.attributes["article"])
     return facts
 
 

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bedstone.errors import BedstoneError
-from bedstone.records import Document
+from bedstone.records import Document, DocumentAndChunks
 from bedstone.search.indexes.keyword import WordIndex
 from bedstone.services.docs.index_folder import VECTORS, IndexFolder
 from bedstone.services.docs.source.folder import DocumentsFolder, SourceFile
 from bedstone.services.docs.source.manifest import Manifest
 from bedstone.services.docs.source.prompt_templates import read_templates
-from bedstone.store.engine import DocumentAndChunks
-from bedstone.store.engines.sqlite import OutdatedStore, SqliteStore
+from bedstone.store.engine import StoreVersionMismatch
+from bedstone.store.engines.sqlite import SqliteStore
 
 if TYPE_CHECKING:  # a build without vectors never loads numpy
     from bedstone.search.embedder import Embedder
@@ -101,7 +101,7 @@ class DocsBuilder:
                 self._index.publish(work, self._metadata(store, self._published.get("embedding")), last=False)
                 raise
             embedding = _embedding(self._embedder)
-            if self._embedder is not None and store.unembedded(limit=1):
+            if self._embedder is not None and store.chunks_without_vectors(limit=1):
                 store.seal()
                 self._index.publish(work, self._metadata(store, embedding), last=False)
                 self._embed(store, self._embedder)
@@ -123,15 +123,15 @@ class DocsBuilder:
         """What was built before, or nothing if another version built it."""
         try:
             return SqliteStore(work / "store.sqlite")
-        except OutdatedStore:
+        except StoreVersionMismatch:
             shutil.rmtree(work)
             return SqliteStore(work / "store.sqlite")
 
     def _forget_other_vectors(self, store: SqliteStore) -> None:
         """Vectors of two models cannot stand in one index, published or not."""
-        if self._embedder is not None and store.setting(MODEL) != self._embedder.fingerprint:
+        if self._embedder is not None and store.get_value(MODEL) != self._embedder.fingerprint:
             store.delete_passages()
-            store.set_setting(MODEL, self._embedder.fingerprint)
+            store.set_value(MODEL, self._embedder.fingerprint)
 
     def _is_published(self, metadata: dict[str, Any]) -> bool:
         """Whether readers have all this already, word index and graph included; when it was indexed does not count."""
@@ -155,7 +155,7 @@ class DocsBuilder:
         for number, path in enumerate(paths, start=1):
             self._progress("Reading", number, len(paths))
             old = known.get(path)
-            if old and old.metadata.get("signature") and old.metadata["signature"] == self._folder.signature(path):
+            if old and old.attributes.get("signature") and old.attributes["signature"] == self._folder.signature(path):
                 continue
             try:
                 file = self._folder.read(path)
@@ -170,8 +170,8 @@ class DocsBuilder:
                 continue
             if old is None or old.digest != file.digest:
                 yield file
-            elif file.signature and file.signature != old.metadata.get("signature"):
-                self._touched.append(replace(old, metadata={**old.metadata, "signature": file.signature}))
+            elif file.signature and file.signature != old.attributes.get("signature"):
+                self._touched.append(replace(old, attributes={**old.attributes, "signature": file.signature}))
 
     def _cut(self, files: Sequence[SourceFile]) -> Iterator[DocumentAndChunks]:
         """Files as documents; one that cannot be cut costs itself only."""
@@ -201,7 +201,7 @@ class DocsBuilder:
             done += count
             self._progress("Embedding", done, total)
 
-        embed_missing(store, embedder, advance, workers=self._options.workers)
+        embed_missing(store, embedder, on_progress=advance, workers=self._options.workers)
 
     def _index_vectors(self, work: Path, store: SqliteStore, embedder: "Embedder") -> None:
         total = store.counts().passages

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from bedstone.errors import BedstoneError, NotFound
-from bedstone.records import Document, StoredChunk
+from bedstone.records import ChunkHead, Document, StoredChunk
 from bedstone.search.hits import AllOf, AnyOf, Filter, Found, Hit, Is, Mode, Without
 from bedstone.search.index import Weights
 from bedstone.search.indexes.hybrid import HybridIndex
@@ -58,7 +58,7 @@ class ChunkNotFound(NotFound):
 class DocHit:
     """One result of a search: the chunk without its texts, and what is shown of them."""
 
-    stored: StoredChunk
+    head: ChunkHead
     score: float
     snippet: Snippet
     why: str = "words"
@@ -102,7 +102,7 @@ class DocsCorpus:
                 self._store, self._embedder.dimensions, self._embedder.reach, generation / VECTORS, read_only=True
             )
             vectors.catch_up()
-        self._kept: dict[int, StoredChunk] = {}
+        self._kept: dict[int, ChunkHead] = {}
         # The facets of all corpora that are searched together.
         self.facets_beside: Collection[str] = metadata["taxonomy"].keys()
         self._index = HybridIndex(self._store, self._words, vectors)
@@ -140,9 +140,9 @@ class DocsCorpus:
         target = self._store.chunk(chunk_id)
         if target is None:
             raise ChunkNotFound(chunk_id)
-        chunks = self._store.chunks_of(target.document)
-        first = max(0, target.position - context)
-        return chunks[first : target.position + context + 1], target.position - first, len(chunks)
+        chunks = self._store.chunks_of(target.head.document_id)
+        first = max(0, target.head.position - context)
+        return chunks[first : target.head.position + context + 1], target.head.position - first, len(chunks)
 
     def nearest_ids(self, chunk_id: str) -> list[str]:
         """Ids somebody may have meant: those of the file, the most similar first, or of a file of like name."""
@@ -151,7 +151,7 @@ class DocsCorpus:
         ends = (*signs[-MOST_SIGNS:], len(chunk_id))
         parts = [(chunk_id[:end], chunk_id[end + 1 :]) for end in ends]
         path, heading = next(((path, rest) for path, rest in parts if self._store.chunks_of(path)), parts[0])
-        ids = [stored.chunk.id for stored in self._store.chunks_of(path)]
+        ids = [stored.head.id for stored in self._store.chunks_of(path)]
         if ids:
             by_heading = {identity[len(path) + 1 :]: identity for identity in ids}
             near = [by_heading[name] for name in get_close_matches(heading, by_heading, NEAREST, 0.7)]
@@ -159,7 +159,7 @@ class DocsCorpus:
         names = list(self.metadata["files"])
         same = [name for name in names if PurePosixPath(name).name == PurePosixPath(path).name]
         near = same or get_close_matches(path, names[:MOST_COMPARED], NEAREST, 0.7)
-        return [stored.chunk.id for name in near[:NEAREST] for stored in self._store.chunks_of(name)[:1]]
+        return [stored.head.id for name in near[:NEAREST] for stored in self._store.chunks_of(name)[:1]]
 
     def chunks_of(self, path: str) -> list[StoredChunk]:
         """A file's chunks in order."""
@@ -192,7 +192,7 @@ class DocsCorpus:
     def text(self, path: str) -> str | None:
         """A whole file as it was indexed."""
         chunks = self._store.chunks_of(path)
-        return "\n\n".join(stored.chunk.text for stored in chunks) if chunks else None
+        return "\n\n".join(stored.text for stored in chunks) if chunks else None
 
     def close(self) -> None:
         """Let go of the files."""
@@ -227,7 +227,7 @@ class DocsCorpus:
                 break
         return found, list(best.values())
 
-    def _settled(self, hits: Sequence[Hit], step: int) -> Iterator[tuple[Hit, StoredChunk]]:
+    def _settled(self, hits: Sequence[Hit], step: int) -> Iterator[tuple[Hit, ChunkHead]]:
         """Hits with their heads, so many read at a time; those of one score in the order of their ids.
 
         Their numbers would be another order whenever a file changes.
@@ -239,16 +239,16 @@ class DocsCorpus:
                 end += 1
             heads = self._heads(hits[start:end])
             for _, tied in groupby(hits[start:end], key=attrgetter("score")):
-                yield from sorted(((hit, heads[hit.rowid]) for hit in tied), key=lambda pair: pair[1].chunk.id)
+                yield from sorted(((hit, heads[hit.rowid]) for hit in tied), key=lambda pair: pair[1].id)
             start = end
 
-    def _heads(self, hits: Sequence[Hit]) -> Mapping[int, StoredChunk]:
+    def _heads(self, hits: Sequence[Hit]) -> Mapping[int, ChunkHead]:
         """The chunks that were hit, and others, without their texts; what is read is kept for the next search."""
         kept = self._kept
         if missing := [hit.rowid for hit in hits if hit.rowid not in kept]:
             if len(kept) > MOST_KEPT:  # another thread may still read the old one
                 kept = self._kept = {hit.rowid: kept[hit.rowid] for hit in hits if hit.rowid in kept}
-            kept.update(self._store.heads(missing))
+            kept.update(self._store.chunk_heads(missing))
         return kept
 
     def _is_far(self, found: Found) -> bool:
@@ -275,17 +275,17 @@ class DocsCorpus:
     def _shown(self, query: str, found: Found, page: Sequence[Hit]) -> list[DocHit]:
         matcher = Matcher(query)
         weights = term_weights(matcher.terms, self._total, self._index.frequency)
-        heads, plains = self._heads(page), self._store.plains([hit.rowid for hit in page])
+        heads, plains = self._heads(page), self._store.plain_texts([hit.rowid for hit in page])
         shown, scores = [], []
         for hit in page:
-            stored, plain = heads[hit.rowid], plains[hit.rowid]
-            matches = matcher.find("\n".join([plain, stored.document, *stored.chunk.breadcrumb]))
+            head, plain = heads[hit.rowid], plains[hit.rowid]
+            matches = matcher.find("\n".join([plain, head.document_id, *head.breadcrumb]))
             scores.append(relevance(hit.cosine, coverage(weights, {term for _, _, term in matches})))
             text = snippet(plain, matcher, found.passage(hit.rowid), matches)
-            shown.append((stored, text, hit.why(self._embedder.floor if self._embedder is not None else 0.0)))
+            shown.append((head, text, hit.why(self._embedder.floor if self._embedder is not None else 0.0)))
         return [
-            DocHit(stored, round(score, 4), text, why)
-            for (stored, text, why), score in zip(shown, falling(scores), strict=True)
+            DocHit(head, round(score, 4), text, why)
+            for (head, text, why), score in zip(shown, falling(scores), strict=True)
         ]
 
     def _document_of(self, rowid: int) -> int:
@@ -305,7 +305,7 @@ class DocsCorpus:
             return set(counts)
         near = self._ranked(query, filters, HINT_DEPTH)[1]
         heads = self._heads(near)
-        return {heads[hit.rowid].chunk.facets[key] for hit in near if key in heads[hit.rowid].chunk.facets}
+        return {heads[hit.rowid].facets[key] for hit in near if key in heads[hit.rowid].facets}
 
     def spelt_like(self, query: str) -> list[str]:
         """For words nobody uses, others that look like them."""
@@ -316,7 +316,7 @@ class DocsCorpus:
     def _written(self, term: str) -> str:
         """A term as a text has it: the index knows words without their endings."""
         for hit in self._engine.search(term, limit=1, mode="words").hits:
-            plain = self._store.plains([hit.rowid])[hit.rowid]
+            plain = self._store.plain_texts([hit.rowid])[hit.rowid]
             for start, end, _ in Matcher(term).find(plain):
                 return plain[start:end].lower()
         return term
@@ -340,17 +340,16 @@ def _matching_embedder(known: Mapping[str, Any] | None, embedder_for: EmbedderFo
     return None
 
 
-def _family(stored: StoredChunk, facets: Sequence[str]) -> tuple[Any, ...]:
+def _family(head: ChunkHead, facets: Sequence[str]) -> tuple[Any, ...]:
     """What language variants of a chunk share: the path but for the facet's segment, heading and part number."""
-    chunk = stored.chunk
-    segments = stored.document.split("/")
+    segments = head.document_id.split("/")
     replaced = False
     for key in facets:
-        value = chunk.facets.get(key)
+        value = head.facets.get(key)
         if value in segments:
             segments[segments.index(value)] = "*"
             replaced = True
     if not replaced:
-        return (stored.rowid,)
-    part = PART.search(chunk.id)
-    return "/".join(segments), chunk.heading, part[0] if part else ""
+        return (head.rowid,)
+    part = PART.search(head.id)
+    return "/".join(segments), head.heading, part[0] if part else ""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bedstone.records import Chunk, Document, StoredChunk
+from bedstone.records import ChunkHead, Document, StoredChunk
 from bedstone.search.cursor import make_cursor, read_cursor
 from bedstone.search.hits import Mode
 from bedstone.services.docs.corpus import ChunkNotFound, DocHit, DocsCorpus, FileFacts, Hint
@@ -83,7 +83,7 @@ class DocsLibrary:
             except ChunkNotFound:
                 continue
             if chunks:
-                return [self._named(name, stored) for stored in chunks], target, total
+                return [replace(item, head=self._named(name, item.head)) for item in chunks], target, total
         near = [self._outside(name, item) for name, item in self._nearest(chunk_id)]
         listed = f"\nNearest IDs: {', '.join(near)}" if near else ""
         raise ChunkNotFound(f"Chunk ID '{chunk_id}' not found. Use search_docs to discover valid chunk IDs.{listed}")
@@ -118,10 +118,10 @@ class DocsLibrary:
         name = next(iter(self._corpora)) if self._is_single else path.partition("/")[0]
         return name, self._inside(name, path) or path
 
-    def headings(self, name: str, path: str) -> list[Chunk]:
+    def headings(self, name: str, path: str) -> list[ChunkHead]:
         """A file's chunks in order, with ids as agents use them."""
         corpus = self._corpora.get(name)
-        return [self._named(name, stored).chunk for stored in corpus.chunks_of(path)] if corpus else []
+        return [self._named(name, stored.head) for stored in corpus.chunks_of(path)] if corpus else []
 
     def documents(self) -> list[Document]:
         """Every file that is offered as a resource, in the order of their paths."""
@@ -156,7 +156,7 @@ class DocsLibrary:
         found = []
         for name, corpus, inside in self._asked(filters):
             hits, _ = corpus.search(query, inside, 0, wanted, mode)
-            found += [replace(hit, stored=self._named(name, hit.stored)) for hit in hits]
+            found += [replace(hit, head=self._named(name, hit.head)) for hit in hits]
         # What is shown means the same everywhere, unlike the scores that corpora order their own hits by.
         found.sort(key=lambda hit: -hit.score)
         return found[offset : offset + limit], len(found) >= wanted
@@ -202,12 +202,11 @@ class DocsLibrary:
     def _outside(self, corpus: str, path: str) -> str:
         return path if self._is_single else f"{corpus}/{path}"
 
-    def _named(self, corpus: str, stored: StoredChunk) -> StoredChunk:
+    def _named(self, corpus: str, head: ChunkHead) -> ChunkHead:
         if self._is_single:
-            return stored
-        facets = {**stored.chunk.facets, CORPUS: corpus}
-        chunk = replace(stored.chunk, id=f"{corpus}/{stored.chunk.id}", facets=facets)
-        return replace(stored, document=f"{corpus}/{stored.document}", chunk=chunk)
+            return head
+        facets = {**head.facets, CORPUS: corpus}
+        return replace(head, id=f"{corpus}/{head.id}", document_id=f"{corpus}/{head.document_id}", facets=facets)
 
 
 def templates(corpora: Mapping[str, Mapping[str, Any]]) -> dict[str, PromptTemplate]:
@@ -223,6 +222,6 @@ def templates(corpora: Mapping[str, Mapping[str, Any]]) -> dict[str, PromptTempl
 
 def _is_resource(document: Document, taxonomy: Mapping[str, Mapping[str, Any]]) -> bool:
     return any(
-        entry.get("properties", {}).get(document.metadata.get(f"facet:{key}"), {}).get("mcp_resource")
+        entry.get("properties", {}).get(document.attributes.get(f"facet:{key}"), {}).get("mcp_resource")
         for key, entry in taxonomy.items()
     )

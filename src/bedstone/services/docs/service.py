@@ -103,10 +103,10 @@ class DocsService(Service):
         hits = library.compare(request.query, filters, request.limit, request.mode)
         items = [
             FoundItem(
-                id=hit.stored.chunk.id,
-                title=hit.stored.chunk.heading or hit.stored.document,
-                location=" > ".join([hit.stored.document, *hit.stored.chunk.breadcrumb]),
-                address=f"/docs/chunk?id={quote(hit.stored.chunk.id)}",
+                id=hit.head.id,
+                title=hit.head.heading or hit.head.document_id,
+                location=" > ".join([hit.head.document_id, *hit.head.breadcrumb]),
+                address=f"/docs/chunk?id={quote(hit.head.id)}",
                 snippet=hit.snippet,
                 matched_by=hit.why,
                 score=hit.score,

@@ -1,1 +1,1 @@
-"""A knowledge base: files people add, whole, in pages and in passages."""
+"""The knowledge base: files that users add, as documents, pages and chunks."""

@@ -1,4 +1,4 @@
-"""A whole knowledge base as one file: every document with its text, and the contexts. Vectors are made anew."""
+"""A whole knowledge base as one file: its collections and every document with its text. Vectors are made again."""
 
 import json
 import re
@@ -11,79 +11,93 @@ from pathlib import Path
 from typing import Any
 
 from bedstone.errors import InvalidInput
-from bedstone.records import Document
-from bedstone.services.knowledge.collections import DEFAULT
-from bedstone.services.knowledge.service import KnowledgeBase
-from bedstone.store.engine import TaskRecord
+from bedstone.records import Document, Task
+from bedstone.services.knowledge.collections import Collections
+from bedstone.services.knowledge.file_storage import FileStorage
+from bedstone.services.knowledge.records import DEFAULT_COLLECTION, FileDocument
+from bedstone.store.engine import ALL, Store
+from bedstone.store.filters import AttributeIn
 
 VERSION = 1
 MANIFEST = "bedstone-knowledge.json"
-ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-Told = Callable[[str], None]
+DOCUMENT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+DOCUMENT_FILE = re.compile(r"(content\.[a-z0-9]+|text\.json\.z)")
+OnDocument = Callable[[str], None]
 
 
-def export_base(base: KnowledgeBase, target: Path, on_document: Told = lambda _: None) -> int:
-    """Write every finished document; how many there were. The file appears when it is complete."""
-    if not target.absolute().parent.is_dir():
-        raise InvalidInput(f"There is no folder {target.absolute().parent}.")
-    draft = target.with_name(f"{target.name}.tmp")
-    documents = [item for item in base.documents() if item.metadata["status"] == "completed"]
-    manifest = {
-        "version": VERSION,
-        "contexts": {item.name: item.description for item in base.contexts.all() if item.name != DEFAULT},
-        "documents": [vars_of(item) for item in documents],
-    }
-    try:
-        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1))
-            for document in documents:
-                on_document(document.metadata["filename"])
-                for path in base.shelf.files(document.id):
-                    archive.write(path, f"documents/{document.id}/{path.name}")
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
-    return len(documents)
+class Archive:
+    """Writes and reads exports of a knowledge base."""
+
+    def __init__(self, store: Store, storage: FileStorage, collections: Collections) -> None:
+        self._store = store
+        self._storage = storage
+        self._collections = collections
+
+    def export_to(self, target: Path, on_document: OnDocument) -> int:
+        """Write every completed document, and return how many; the file appears when it is complete."""
+        if not target.absolute().parent.is_dir():
+            raise InvalidInput(f"Folder not found: {target.absolute().parent}.")
+        draft = target.with_name(f"{target.name}.tmp")
+        documents = self._store.documents([AttributeIn("status", ("completed",))], limit=ALL)
+        manifest = {
+            "version": VERSION,
+            "contexts": {
+                item.name: item.description for item in self._collections.all() if item.name != DEFAULT_COLLECTION
+            },
+            "documents": [_encode(item) for item in documents],
+        }
+        try:
+            with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr(MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1))
+                for document in documents:
+                    on_document(FileDocument.from_stored(document).filename)
+                    for path in self._storage.files(document.id):
+                        archive.write(path, f"documents/{document.id}/{path.name}")
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+        return len(documents)
+
+    def import_from(
+        self, source: Path, restore: Callable[[FileDocument], Task], on_document: OnDocument
+    ) -> Iterator[Task]:
+        """Unpack the files of new documents one by one, and yield the tasks that `restore` submits."""
+        try:
+            with zipfile.ZipFile(source) as archive:
+                manifest = json.loads(archive.read(MANIFEST))
+                if manifest.get("version") != VERSION:
+                    raise InvalidInput(f"{source} was written by another version of Bedstone.")
+                for name, description in manifest["contexts"].items():
+                    if not self._collections.existing([name]):
+                        self._collections.create(name, description)
+                known = set(self._store.digests().values())
+                for data in manifest["documents"]:
+                    document = FileDocument.from_stored(_decode(data))
+                    if document.digest not in known and self._store.document(document.id) is None:
+                        on_document(document.filename)
+                        yield self._unpack(archive, document, restore)
+        except (zipfile.BadZipFile, zlib.error, KeyError, TypeError, ValueError, OSError) as error:
+            raise InvalidInput(f"{source} is not an export of a knowledge base: {error}") from error
+
+    def _unpack(
+        self, archive: zipfile.ZipFile, document: FileDocument, restore: Callable[[FileDocument], Task]
+    ) -> Task:
+        if not DOCUMENT_ID.fullmatch(document.id):
+            raise InvalidInput(f"Not the id of a document: {document.id!r}")
+        prefix = f"documents/{document.id}/"
+        with self._storage.restoring(document.id) as folder:
+            for entry in archive.infolist():
+                name = entry.filename.removeprefix(prefix)
+                if entry.filename.startswith(prefix) and DOCUMENT_FILE.fullmatch(name):
+                    with archive.open(entry) as packed, (folder / name).open("wb") as file:
+                        shutil.copyfileobj(packed, file)
+            return restore(replace(document, status="processing", seconds=None))
 
 
-def import_base(base: KnowledgeBase, source: Path, on_document: Told = lambda _: None) -> Iterator[TaskRecord]:
-    """Add what a file has and the base has not: found by words at once, by meaning when each task is done."""
-    try:
-        with zipfile.ZipFile(source) as archive:
-            manifest = json.loads(archive.read(MANIFEST))
-            if manifest.get("version") != VERSION:
-                raise InvalidInput(f"{source} was written by another version of Bedstone.")
-            for name, description in manifest["contexts"].items():
-                if not base.contexts.existing([name]):
-                    base.contexts.create(name, description)
-            known = set(base.store.digests().values())
-            for data in manifest["documents"]:
-                document = Document(**data)
-                if document.digest not in known and base.store.document(document.id) is None:
-                    on_document(document.metadata["filename"])
-                    yield _restored(base, archive, document)
-    except (zipfile.BadZipFile, zlib.error, KeyError, TypeError, ValueError, OSError) as error:
-        raise InvalidInput(f"{source} is not an export of a knowledge base: {error}") from error
+def _encode(document: Document) -> dict[str, Any]:
+    facts = dict(document.attributes)
+    return {"id": document.id, "title": document.title, "digest": document.digest, "metadata": facts}
 
 
-def vars_of(document: Document) -> dict[str, Any]:
-    """A document as JSON."""
-    return {
-        "id": document.id,
-        "title": document.title,
-        "digest": document.digest,
-        "metadata": dict(document.metadata),
-    }
-
-
-def _restored(base: KnowledgeBase, archive: zipfile.ZipFile, document: Document) -> TaskRecord:
-    if not ID.fullmatch(document.id):
-        raise InvalidInput(f"Not the id of a document: {document.id!r}")
-    prefix = f"documents/{document.id}/"
-    with base.shelf.restoring(document.id) as folder:
-        for entry in archive.infolist():
-            name = entry.filename.removeprefix(prefix)
-            if entry.filename.startswith(prefix) and re.fullmatch(r"(content\.[a-z0-9]+|text\.json\.z)", name):
-                with archive.open(entry) as packed, (folder / name).open("wb") as file:
-                    shutil.copyfileobj(packed, file)
-        return base.restore(replace(document, metadata={**document.metadata, "status": "processing"}))
+def _decode(data: dict[str, Any]) -> Document:
+    return Document(data["id"], data["title"], data["digest"], data["metadata"])

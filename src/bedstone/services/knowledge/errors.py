@@ -1,4 +1,4 @@
-"""What can go wrong with files people add, by the names the contract gives it."""
+"""What can go wrong with the files of a knowledge base."""
 
 from bedstone.errors import BedstoneError, InvalidInput, NotFound
 
@@ -7,64 +7,46 @@ ADDITIONAL = ("md", "txt", "csv", "json", "eml", "epub", "rtf", "odt")
 
 
 class UnsupportedFormat(InvalidInput):
-    """The file is of a kind that cannot be read."""
-
-    code = "unsupported_format"
+    """The file has a format that cannot be read."""
 
 
 class FileTooLarge(InvalidInput):
     """The file is larger than allowed."""
 
-    code = "file_too_large"
-
 
 class FileNotFound(NotFound):
-    """There is no such file."""
-
-    code = "file_not_found"
+    """The file does not exist, or is not a regular file."""
 
 
 class PathNotAllowed(InvalidInput):
-    """The file lies outside the folders that may be read."""
-
-    code = "path_not_allowed"
+    """The file is outside the folders that files may be added from."""
 
 
 class DocumentNotFound(NotFound):
     """No document has that id."""
 
-    code = "document_not_found"
 
-
-class ContextNotFound(NotFound):
-    """No context has that name."""
-
-    code = "context_not_found"
+class CollectionNotFound(NotFound):
+    """No collection has that name."""
 
 
 class EmptyKnowledgeBase(BedstoneError):
-    """There is nothing to search yet."""
-
-    code = "empty_knowledge_base"
+    """The knowledge base has no documents to search."""
 
 
 class ExtractionFailed(BedstoneError):
-    """A file is damaged, protected or empty."""
-
-    code = "extraction_failed"
+    """The file is corrupt, protected or empty."""
 
 
 class OcrFailed(BedstoneError):
-    """Text recognition was needed and gave nothing."""
-
-    code = "ocr_failed"
+    """The file needs OCR, which found no text or is not installed."""
 
 
 def unsupported(suffix: str) -> UnsupportedFormat:
-    """A file of a kind that cannot be read, and which kinds can."""
-    named = ", ".join(name.upper() for name in SUPPORTED[:-1])
+    """Return the error for a file that cannot be read, with the formats that can."""
+    names = ", ".join(name.upper() for name in SUPPORTED[:-1])
     return UnsupportedFormat(
-        f"Unsupported file format: {suffix}. Use {named}, or {SUPPORTED[-1].upper()}",
+        f"Unsupported file format: {suffix}. Use {names}, or {SUPPORTED[-1].upper()}",
         supported_formats=list(SUPPORTED),
         additional_formats=list(ADDITIONAL),
     )

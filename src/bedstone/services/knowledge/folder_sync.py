@@ -1,4 +1,4 @@
-"""Keeps a folder in step with a knowledge base: added, changed, moved and removed files."""
+"""Keeps a folder and a knowledge base in sync: added, changed, moved and removed files."""
 
 import json
 import logging
@@ -8,36 +8,45 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bedstone.errors import BedstoneError, Unavailable
 from bedstone.ingest.detection import format_of
-from bedstone.services.knowledge.file_storage import storable
-from bedstone.services.knowledge.service import KnowledgeBase
-from bedstone.tasks import Ownership
+from bedstone.records import Task
+from bedstone.services.knowledge.intake import storable
+from bedstone.services.knowledge.records import AddFile, added_file
+from bedstone.store.engine import Store
+
+if TYPE_CHECKING:  # which opens folders
+    from bedstone.services.knowledge.service import KnowledgeBase
 
 logger = logging.getLogger(__name__)
 
-PREFIX, DEVICE, SEPARATOR = "watch:", "watch-device:", "|"
-PENDING = ""  # how a file looks of which nothing is known yet but that it is being read
+PREFIX = "watch:"
+DEVICE_PREFIX = "watch-device:"
+SEPARATOR = "|"
+PENDING = ""  # the signature of a file that is being read
 DEBOUNCE_MILLISECONDS = 400  # a program writes a file in several steps
-LOOK_MILLISECONDS = 1_000
+SCAN_MILLISECONDS = 1_000
+
+OnFile = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class KeptFile:
-    """What is known of a file: how it looked, and its document; none if it could not be read.
+class SyncedFile:
+    """What is known of a file: its signature, and its document; None if it could not be read.
 
-    `is_ours` says that the document came from here: it goes when the file goes.
+    `is_ours` says that the document came from here: it is removed when the file is.
     """
 
     signature: str
-    document: str | None
+    document_id: str | None
     is_ours: bool = True
 
 
 @dataclass
 class FolderReport:
-    """What one look at a folder led to; `failed` says why, by name."""
+    """What one sync of a folder did; `failed` has the reasons by name."""
 
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
@@ -49,85 +58,113 @@ class FolderReport:
         return any(vars(self).values())
 
 
-class FolderKeeper:
-    """One folder; what is known of its files is kept in the store, so that a restart reads only what is new."""
+@dataclass
+class _Sync:
+    """One sync: the files as they are now, those known before, and those that are gone."""
 
-    def __init__(self, base: KnowledgeBase, folder: Path, contexts: Sequence[str] = ()) -> None:
+    seen: dict[str, str]
+    known: dict[str, SyncedFile]
+    gone: dict[str, SyncedFile]
+    report: FolderReport = field(default_factory=FolderReport)
+    moved_from: set[str] = field(default_factory=set)
+
+
+class FolderSync:
+    """One folder; what is known of its files is in the store, so that a restart reads only new files."""
+
+    def __init__(self, base: "KnowledgeBase", store: Store, folder: Path, collections: Sequence[str] = ()) -> None:
         self._base = base
+        self._store = store
         self._folder = folder.resolve()
-        self._contexts = contexts
-        self._key = f"{PREFIX}{_escaped(str(self._folder))}{SEPARATOR}"
+        self._collections = collections
+        self._key = f"{PREFIX}{_escape(str(self._folder))}{SEPARATOR}"
         name = sha256(str(self._folder).encode(errors="surrogateescape")).hexdigest()[:16]
-        self.ownership = Ownership(base.options.index_path / f".watch-{name}")
+        self.lock = store.lock(f"watch-{name}")
 
-    def update(self, on_file: Callable[[str, int, int], None] = lambda *_: None) -> FolderReport:
-        """Look once; `on_file` is told each file that is read, its number and how many there are."""
-        report = FolderReport()
+    def sync(self, on_file: OnFile = lambda *_: None) -> FolderReport:
+        """Sync once; `on_file` gets each file that is read, its number and how many there are."""
         known = self._known()
-        seen, unseen = self._look()
+        seen, unseen = self._scan()
         gone = {
-            path: kept
-            for path, kept in known.items()
+            path: file
+            for path, file in known.items()
             if path not in seen and not any(Path(path).is_relative_to(folder) for folder in unseen)
         }
-        waiting = [path for path, signature in seen.items() if path not in known or known[path].signature != signature]
-        tasks = {}
+        sync = _Sync(seen, known, gone)
+        if self._finish(sync, self._submit(sync, on_file)):
+            self._remove(sync)
+        return sync.report
+
+    def _submit(self, sync: _Sync, on_file: OnFile) -> dict[str, tuple[Task, SyncedFile | None]]:
+        """Add new and changed files; return their tasks, and what was known of each file before."""
+        known, tasks = sync.known, {}
+        waiting = [path for path, text in sync.seen.items() if path not in known or known[path].signature != text]
         for number, path in enumerate(waiting):
             on_file(path, number, len(waiting))
             before = known.get(path)
             try:
-                task = self._base.add(Path(path), {}, contexts=self._contexts)
+                task = self._base.add(Path(path), collections=self._collections)
             except BedstoneError as error:
-                self._fail(report, known, path, seen[path], error.message)
+                self._fail(sync, path, error.message)
                 continue
             tasks[path] = (task, before)
-            if before is None and task.finished is None:  # whatever happens to us, it is known whose document it is
-                self._keep(known, path, KeptFile(PENDING, str(task.details["document_id"])))
-        moved: set[str] = set()
+            if before is None and task.finished_at is None:  # a restart knows whose document it is
+                self._save(known, path, SyncedFile(PENDING, AddFile.from_payload(task.payload).document_id))
+        return tasks
+
+    def _finish(self, sync: _Sync, tasks: dict[str, tuple[Task, SyncedFile | None]]) -> bool:
+        """Wait for the tasks; return False if the process ends first: the next sync continues."""
         for path, (task, before) in tasks.items():
-            ended = self._base.tasks.wait(task.id)
-            if ended.finished is None:  # we are asked to end; the next look goes on
-                return report
+            ended = self._base.wait(task.id)
+            if ended.finished_at is None:
+                return False
             if ended.status != "completed":
-                self._fail(report, known, path, seen[path], str(ended.details.get("message", "It was cancelled.")))
+                self._fail(sync, path, ended.error.message if ended.error else "It was cancelled.")
                 continue
-            document = str(ended.details["result"]["document_id"])
-            is_new = not ended.details["result"].get("duplicate")
-            is_ours = is_new or any(item.document == document and item.is_ours for item in known.values())
-            origin = next((item for item in gone if gone[item].document == document and item not in moved), None)
-            if origin is not None:
-                self._rename(document, Path(path))
-                moved.add(origin)
-                report.moved.append(path)
-            else:
-                (report.changed if before else report.added).append(path)
-            self._keep(known, path, KeptFile(seen[path], document, is_ours))
+            added = added_file(ended)
+            document_id, known = added.document_id, sync.known
+            is_known = any(item.document_id == document_id and item.is_ours for item in known.values())
+            self._report_added(sync, path, document_id, before)
+            self._save(known, path, SyncedFile(sync.seen[path], document_id, not added.is_duplicate or is_known))
             if before is not None:
                 self._forget(known, before)
-        for path, kept in gone.items():
-            del known[path]
-            self._base.store.delete_setting(f"{self._key}{_escaped(path)}")
-            if path not in moved:
-                report.removed.append(path)
-            self._forget(known, kept)
-        return report
+        return True
 
-    def _fail(self, report: FolderReport, known: dict[str, KeptFile], path: str, signature: str, message: str) -> None:
-        """A file that cannot be read; the document it was before stays until the file goes."""
-        report.failed[path] = message
-        before = known.get(path)
-        document = before.document if before is not None and before.signature != PENDING else None
-        self._keep(known, path, KeptFile(signature, document))
+    def _report_added(self, sync: _Sync, path: str, document_id: str, before: SyncedFile | None) -> None:
+        """Report a file as moved if one with the same content is gone, otherwise as changed or added."""
+        gone = (item for item, file in sync.gone.items() if file.document_id == document_id)
+        origin = next((item for item in gone if item not in sync.moved_from), None)
+        if origin is not None:
+            self._base.rename(document_id, Path(path))
+            sync.moved_from.add(origin)
+            sync.report.moved.append(path)
+        else:
+            (sync.report.changed if before else sync.report.added).append(path)
+
+    def _remove(self, sync: _Sync) -> None:
+        for path, file in sync.gone.items():
+            del sync.known[path]
+            self._store.delete_value(f"{self._key}{_escape(path)}")
+            if path not in sync.moved_from:
+                sync.report.removed.append(path)
+            self._forget(sync.known, file)
+
+    def _fail(self, sync: _Sync, path: str, message: str) -> None:
+        """Report a file that cannot be read; its earlier document stays until the file is removed."""
+        sync.report.failed[path] = message
+        before = sync.known.get(path)
+        document_id = before.document_id if before is not None and before.signature != PENDING else None
+        self._save(sync.known, path, SyncedFile(sync.seen[path], document_id))
 
     def run(self, stop: threading.Event, on_report: Callable[[FolderReport], None]) -> None:
-        """Look now and whenever something changes, as long as no other process does."""
-        from watchfiles import watch  # noqa: PLC0415 - only who watches needs it
+        """Sync now and after every change, unless another process does."""
+        from watchfiles import watch  # noqa: PLC0415 - needed to watch only
 
         changes = watch(
             self._folder,
             stop_event=stop,
             debounce=DEBOUNCE_MILLISECONDS,
-            rust_timeout=LOOK_MILLISECONDS,
+            rust_timeout=SCAN_MILLISECONDS,
             yield_on_timeout=True,
             raise_interrupt=False,
         )
@@ -137,26 +174,26 @@ class FolderKeeper:
                 is_due = is_due or bool(found)
                 if stop.is_set():
                     return
-                if is_due and self.ownership.acquire():
+                if is_due and self.lock.acquire():
                     is_due = False
-                    self._update_and_tell(on_report)
+                    self._sync_and_report(on_report)
         finally:
-            self.ownership.release()
+            self.lock.release()
 
-    def _update_and_tell(self, on_report: Callable[[FolderReport], None]) -> None:
+    def _sync_and_report(self, on_report: Callable[[FolderReport], None]) -> None:
         try:
-            on_report(self.update())
+            on_report(self.sync())
         except BedstoneError as error:
-            logger.warning("Cannot follow %s: %s", self._folder, error.message, extra={"action": "watch_failed"})
-        except Exception:  # watching goes on: the next change may mend it
-            logger.exception("Cannot follow %s", self._folder, extra={"action": "watch_failed"})
+            logger.warning("Cannot sync %s: %s", self._folder, error.message, extra={"action": "watch_failed"})
+        except Exception:  # the next sync may succeed
+            logger.exception("Cannot sync %s", self._folder, extra={"action": "watch_failed"})
 
-    def _look(self) -> tuple[dict[str, str], list[str]]:
-        """Files of a kind we read with how they look, and folders that could not be looked into.
+    def _scan(self) -> tuple[dict[str, str], list[str]]:
+        """Return supported files with their signatures, and folders that cannot be read.
 
-        Hidden files and those that programs leave beside open documents do not count.
+        Hidden files and the lock files of office programs are ignored.
         """
-        self._check_there()
+        self._check_mounted()
         unseen: list[str] = []
         found: dict[str, str] = {}
         for folder, folders, names in os.walk(self._folder, onerror=lambda error: unseen.append(str(error.filename))):
@@ -167,75 +204,68 @@ class FolderKeeper:
                     found[str(path)] = _signature(str(path))
         return found, unseen
 
-    def _check_there(self) -> None:
-        """A folder that is gone, or empty on another device than before, is taken for unmounted, not for emptied."""
-        key = f"{DEVICE}{storable(str(self._folder))}"
+    def _check_mounted(self) -> None:
+        """Raise if the folder is gone, or empty on another device than before: then it is not mounted."""
+        key = f"{DEVICE_PREFIX}{storable(str(self._folder))}"
         try:
             device = str(self._folder.stat().st_dev)
             is_empty = not any(self._folder.iterdir())
         except OSError as error:
-            raise Unavailable(f"{self._folder} cannot be looked into: {error.strerror}.") from None
-        before = self._base.store.setting(key)
+            raise Unavailable(f"Cannot read {self._folder}: {error.strerror}.") from None
+        before = self._store.get_value(key)
         if before not in (None, device) and is_empty:
             raise Unavailable(f"{self._folder} is empty and on another device than before; is it mounted?")
         if before != device:
-            self._base.store.set_setting(key, device)
+            self._store.set_value(key, device)
 
-    def _known(self) -> dict[str, KeptFile]:
-        found = self._base.store.settings(self._key)
-        return {json.loads(f'"{path}"'): KeptFile(*json.loads(data)) for path, data in found.items()}
+    def _known(self) -> dict[str, SyncedFile]:
+        found = self._store.list_values(self._key)
+        return {json.loads(f'"{path}"'): SyncedFile(*json.loads(data)) for path, data in found.items()}
 
-    def _keep(self, known: dict[str, KeptFile], path: str, kept: KeptFile) -> None:
-        known[path] = kept
-        data = json.dumps((kept.signature, kept.document, kept.is_ours))
-        self._base.store.set_setting(f"{self._key}{_escaped(path)}", data)
+    def _save(self, known: dict[str, SyncedFile], path: str, file: SyncedFile) -> None:
+        known[path] = file
+        self._store.set_value(f"{self._key}{_escape(path)}", _encode(file))
 
-    def _rename(self, document_id: str, path: Path) -> None:
-        document = self._base.document(document_id)
-        before = document.metadata["filename"]
-        title = path.name if document.title == before else document.title
-        metadata = {**document.metadata, "filename": path.name, "source": str(path)}
-        self._base.store.update_documents([replace(document, title=title, metadata=metadata)])
-
-    def _forget(self, known: dict[str, KeptFile], kept: KeptFile) -> None:
-        """Remove a document that no file stands for any more, in this folder or in another one."""
-        if kept.document is None or not kept.is_ours or any(item.document == kept.document for item in known.values()):
+    def _forget(self, known: dict[str, SyncedFile], file: SyncedFile) -> None:
+        """Remove a document that has no file any more, in this folder or in another one."""
+        document_id = file.document_id
+        if document_id is None or not file.is_ours or any(item.document_id == document_id for item in known.values()):
             return
-        for key, data in self._base.store.settings(PREFIX).items():
-            other = KeptFile(*json.loads(data))
-            if other.document == kept.document:  # from now on it is theirs
-                self._base.store.set_setting(f"{PREFIX}{key}", json.dumps((other.signature, other.document, True)))
+        for key, data in self._store.list_values(PREFIX).items():
+            other = SyncedFile(*json.loads(data))
+            if other.document_id == document_id:  # the other folder owns it from now on
+                self._store.set_value(f"{PREFIX}{key}", _encode(replace(other, is_ours=True)))
                 return
-        if self._base.store.document(kept.document) is not None:
-            self._base.remove(kept.document)
+        if self._store.document(document_id) is not None:
+            self._base.remove(document_id)
 
 
-class FolderKeepers:
-    """The folders a server keeps in step, each in a thread of its own."""
+class FolderSyncs:
+    """The folders that a server keeps in sync, each in a thread of its own."""
 
-    def __init__(self, base: KnowledgeBase, folders: Sequence[Path]) -> None:
+    def __init__(self, base: "KnowledgeBase", folders: Sequence[Path]) -> None:
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(
-                target=self._run, args=(FolderKeeper(base, folder), folder), name=f"watch-{folder.name}", daemon=True
+                target=self._run, args=(base.folder_sync(folder), folder), name=f"watch-{folder.name}", daemon=True
             )
             for folder in folders
         ]
 
     def start(self) -> None:
-        """Begin."""
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """End soon; what was begun is picked up the next time."""
+        """Stop soon; the next start continues."""
         self._stop.set()
 
-    def _run(self, keeper: FolderKeeper, folder: Path) -> None:
+    def _run(self, sync: FolderSync, folder: Path) -> None:
         try:
-            keeper.run(self._stop, lambda report: _log(folder, report))
+            sync.run(self._stop, lambda report: _log(folder, report))
         except Exception:
-            logger.exception("The folder %s is no longer watched", folder, extra={"action": "watch_failed"})
+            logger.exception("No longer watching %s", folder, extra={"action": "watch_failed"})
 
 
 def _log(folder: Path, report: FolderReport) -> None:
@@ -247,20 +277,24 @@ def _log(folder: Path, report: FolderReport) -> None:
             len(report.changed),
             len(report.moved),
             len(report.removed),
-            extra={"action": "folder_followed"},
+            extra={"action": "folder_synced"},
         )
     for path, message in report.failed.items():
-        logger.warning("Cannot read %s: %s", path, message, extra={"action": "file_refused"})
+        logger.warning("Cannot read %s: %s", path, message, extra={"action": "file_rejected"})
 
 
 def _signature(path: str) -> str:
     try:
         status = Path(path).stat()
-    except OSError:  # gone since it was listed
+    except OSError:  # deleted since the scan
         return ""
     return f"{status.st_size}:{status.st_mtime_ns}"
 
 
-def _escaped(path: str) -> str:
-    """A path as the store can keep it, whatever bytes it has."""
+def _escape(path: str) -> str:
+    """Return a path as text that the store can keep, even with bytes that are not UTF-8."""
     return json.dumps(path)[1:-1]
+
+
+def _encode(file: SyncedFile) -> str:
+    return json.dumps((file.signature, file.document_id, file.is_ours))

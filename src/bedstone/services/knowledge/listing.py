@@ -1,55 +1,143 @@
-"""Documents of a knowledge base as people ask for them: filtered, in order, with what was said of them."""
+"""Lists of documents: filtered and sorted by the store, with the files that are in process or failed."""
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
-from typing import Any
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Literal
 
-from bedstone.records import Document
+from bedstone.records import Document, Task
+from bedstone.services.knowledge.collections import in_collection
+from bedstone.services.knowledge.records import FileDocument
+from bedstone.store.engine import ALL, Store
+from bedstone.store.filters import (
+    AttributeBetween,
+    AttributeContains,
+    AttributeHas,
+    AttributeIn,
+    Condition,
+    Order,
+    matches,
+    sort_documents,
+)
+
+SortKey = Literal["date_added", "filename", "size"]
+FilterKey = Literal["format", "status", "method"]
+FILTER_KEYS: tuple[FilterKey, ...] = ("format", "status", "method")
+# What a list is sorted by: the attribute, and whether it is a number.
+SORT_ATTRIBUTES: Mapping[str, tuple[str, bool]] = {
+    "date_added": ("added", True),
+    "filename": ("filename", False),
+    "size": ("size", True),
+}
 
 
-def passes(document: Document, filters: Mapping[str, Any]) -> bool:
-    """Format, date added, and whatever the user said of it."""
+@dataclass(frozen=True)
+class ListQuery:
+    """Which documents to list, and in which order; ties are in the order of the ids, so that pages are stable."""
+
+    sort_by: SortKey = "date_added"
+    descending: bool = True
+    offset: int = 0
+    limit: int = 100
+    collection: str | None = None
+    filename: str = ""  # a part of it; case does not matter
+    values: Mapping[FilterKey, str] = field(default_factory=dict)
+
+    def conditions(self) -> list[Condition]:
+        """Return the conditions that documents of the list meet."""
+        found: list[Condition] = [AttributeIn(name, (value,)) for name, value in self.values.items()]
+        if self.filename:
+            found.append(AttributeContains("filename", self.filename))
+        if self.collection is not None:
+            found.append(in_collection(self.collection))
+        return found
+
+
+@dataclass(frozen=True)
+class DocumentPage:
+    """A page of a list, and how many documents the whole list has."""
+
+    documents: list[FileDocument]
+    total: int
+
+
+def list_documents(store: Store, query: ListQuery) -> DocumentPage:
+    """Return a page of documents, with the files that are in process or failed."""
+    conditions, end = query.conditions(), query.offset + query.limit
+    order = Order(*SORT_ATTRIBUTES[query.sort_by], descending=query.descending)
+    others = [item for item in _unfinished(store) if matches(item, conditions)]
+    total = store.count_documents(conditions) + len(others)
+    if others:
+        first = store.documents(conditions, order=order, limit=end)
+        page = sort_documents([*first, *others], order)[query.offset : end]
+    else:
+        page = store.documents(conditions, order=order, offset=query.offset, limit=query.limit)
+    return DocumentPage([FileDocument.from_stored(item) for item in page], total)
+
+
+def count_values(store: Store) -> dict[FilterKey, Counter[str]]:
+    """Return how many documents have each value that lists are filtered by."""
+    rows = Counter(store.count_attributes(FILTER_KEYS))
+    rows.update(tuple(item.attributes.get(key, "") for key in FILTER_KEYS) for item in _unfinished(store))
+    counts: dict[FilterKey, Counter[str]] = {key: Counter() for key in FILTER_KEYS}
+    for values, count in rows.items():
+        for key, value in zip(FILTER_KEYS, values, strict=True):
+            if value:
+                counts[key][value] += count
+    return counts
+
+
+def pending_tasks(store: Store) -> list[Task]:
+    """Return the tasks of files that are in process, or that failed and were not dismissed."""
+    return [*store.tasks({"queued", "running"}, limit=ALL), *failed_tasks(store)]
+
+
+def failed_tasks(store: Store) -> list[Task]:
+    """Return the tasks of files that could not be read, until they are dismissed."""
+    return [task for task in store.tasks({"failed"}, limit=ALL) if not task.is_dismissed]
+
+
+def filter_conditions(filters: Mapping[str, Any], collection: str | None) -> list[Condition]:
+    """Return the conditions for the filters of a search: format, date added, and metadata of the user."""
+    found: list[Condition] = [in_collection(collection)] if collection is not None else []
     for key, wanted in filters.items():
+        values = as_list(wanted)
         if key == "format":
-            allowed = {str(item).lower() for item in (wanted if isinstance(wanted, list) else [wanted])}
-            if document.metadata["format"] not in allowed:
-                return False
+            found.append(AttributeIn("format", tuple(str(value).lower() for value in values)))
         elif key == "date_range":
-            day = datetime.fromtimestamp(float(document.metadata["added"]), UTC).date()
-            if not _day(wanted.get("start"), date.min) <= day <= _day(wanted.get("end"), date.max):
-                return False
-        elif not _has(json.loads(document.metadata["user"]).get(key), wanted):
-            return False
-    return True
+            found.append(_days(wanted.get("start"), wanted.get("end")))
+        else:
+            found.append(AttributeHas("user", tuple(values), key))
+    return found
 
 
-def _day(text: str | None, otherwise: date) -> date:
-    return date.fromisoformat(text[:10]) if text else otherwise
+def as_list(value: Any) -> list[Any]:
+    """Return a list of several values, or of one."""
+    return list(value) if isinstance(value, list) else [value]
 
 
-def _has(value: Any, wanted: Any) -> bool:
-    values = value if isinstance(value, list) else [value]
-    return any(item in values for item in (wanted if isinstance(wanted, list) else [wanted]))
+def _days(start: str | None, end: str | None) -> AttributeBetween:
+    """Return the condition for documents added on a day of a range, in UTC; both ends are optional."""
+    limits = {}
+    if start:
+        limits["low"] = _midnight(date.fromisoformat(start[:10]))
+    if end and (last := date.fromisoformat(end[:10])) < date.max:
+        limits["high"] = _midnight(last + timedelta(days=1))
+    return AttributeBetween("added", **limits)
 
 
-def iso(seconds: float) -> str:
-    """A time as agents see it."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _midnight(day: date) -> float:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
 
 
-def user_metadata(document: Document) -> dict[str, Any]:
-    """What was said of a document when it was added."""
-    data: dict[str, Any] = json.loads(document.metadata["user"])
-    return data
-
-
-def ordered(documents: Sequence[Document], by: str, *, descending: bool) -> Iterator[Document]:
-    """Documents by date, name or size; ties by id, so that pages are stable."""
-    keys: dict[str, Callable[[Document], Any]] = {
-        "date_added": lambda item: float(item.metadata["added"]),
-        "filename": lambda item: item.metadata["filename"].lower(),
-        "size": lambda item: int(item.metadata["size"]),
-    }
-    stable = sorted(documents, key=lambda item: item.id)
-    yield from sorted(stable, key=keys[by], reverse=descending)
+def _unfinished(store: Store) -> Sequence[Document]:
+    """Return files that are not stored yet, or could not be read; each content once."""
+    tasks = pending_tasks(store)
+    if not tasks:
+        return ()
+    digests = store.digests()
+    contents = set(digests.values())
+    documents = (FileDocument.from_task(task) for task in tasks)
+    waiting = {item.digest: item for item in documents if item.id not in digests and item.digest not in contents}
+    return [item.to_stored() for item in waiting.values()]

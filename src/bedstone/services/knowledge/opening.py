@@ -1,5 +1,6 @@
 """Open the knowledge base from the settings."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ def open_knowledge(context: ServiceContext) -> "KnowledgeBase":
     from bedstone.ingest.extraction import ReadOptions  # noqa: PLC0415
     from bedstone.services.knowledge.add_file import ReadingOptions  # noqa: PLC0415
     from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions  # noqa: PLC0415
+    from bedstone.store.engines.sqlite import SqliteStore  # noqa: PLC0415
 
     settings = context.settings
     storage, chunking, ocr = settings.storage, settings.chunking, settings.ocr
@@ -41,7 +43,10 @@ def open_knowledge(context: ServiceContext) -> "KnowledgeBase":
             ),
         ),
     )
-    base = KnowledgeBase(options, context.embedders.get)
+    file = options.index_path / "knowledge.sqlite"
+    is_frozen = options.read_only and file.exists() and not os.access(file, os.W_OK)
+    store = SqliteStore(file, read_only=is_frozen, durable=not is_frozen)
+    base = KnowledgeBase(store, options, context.embedders.get)
     base.open()
     return base
 

@@ -1,248 +1,296 @@
-"""What people add: files in, passages out. One truth in a store, indexes derived from it."""
+"""The knowledge base: files that users add, searched chunk by chunk. Indexes are derived from one store."""
 
-import json
-import logging
-import os
-import sqlite3
-import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
-from bedstone.errors import InvalidInput
+from bedstone.errors import InvalidInput, UnknownTask
 from bedstone.ingest.extraction import Page
 from bedstone.ingest.reader import sweep_scratch
-from bedstone.records import Document, StoredChunk
-from bedstone.search.hits import Is, Mode
+from bedstone.records import Counts, StoredChunk, Task
+from bedstone.search.hits import Filter, Is, Mode
 from bedstone.search.live_index import LiveIndex
 from bedstone.search.matching import Matcher
 from bedstone.search.relevance import coverage, falling, relevance, term_weights
 from bedstone.search.snippets import snippet
 from bedstone.services.catalog import FindRequest, Found, FoundItem
-from bedstone.services.knowledge.add_file import Processing, ReadingOptions
-from bedstone.services.knowledge.collections import Contexts, contexts_of
+from bedstone.services.knowledge import listing
+from bedstone.services.knowledge.add_file import AddFileHandler, ReadingOptions
+from bedstone.services.knowledge.archive import Archive, OnDocument
+from bedstone.services.knowledge.collections import Collections
 from bedstone.services.knowledge.errors import DocumentNotFound, EmptyKnowledgeBase
-from bedstone.services.knowledge.file_storage import MEGABYTE, Shelf
-from bedstone.services.knowledge.listing import passes
+from bedstone.services.knowledge.file_storage import FileStorage
+from bedstone.services.knowledge.folder_sync import FolderSync, FolderSyncs
+from bedstone.services.knowledge.intake import Intake
+from bedstone.services.knowledge.listing import DocumentPage, ListQuery
+from bedstone.services.knowledge.records import AddFile, FileDocument
 from bedstone.services.service import Service
-from bedstone.store.engine import TaskRecord
-from bedstone.store.engines.sqlite import SqliteStore
-from bedstone.tasks import Duties, Ownership, TaskRunner
+from bedstone.store.engine import ALL, Store, StoreUnavailable
+from bedstone.store.filters import Order
+from bedstone.tasks import TaskRunner
 
 if TYPE_CHECKING:
     from bedstone.search.embedder import Embedder
-    from bedstone.services.knowledge.folder_sync import FolderKeepers
 
-logger = logging.getLogger(__name__)
-
-VECTORS_SECONDS = 2.0  # between looks for passages that lack theirs
-CHANGED = "changed"  # the store's note of when something was last removed
+ADD = "add"  # the kind of a task
+CHANGED = "changed"  # the store's value for the time of the last removal
 
 
 @dataclass(frozen=True)
 class KnowledgeOptions:
-    """Where things are kept, and how files are read."""
+    """Where things are stored, and how files are read."""
 
     documents_path: Path
     index_path: Path
     allowed_roots: Sequence[Path] = ()
+    watched_folders: Sequence[Path] = ()
     max_file_size_mb: int = 100
     max_concurrent_tasks: int = 3
-    watched_folders: Sequence[Path] = ()
     read_only: bool = False
     reading: ReadingOptions = field(default_factory=ReadingOptions)
 
 
 @dataclass(frozen=True)
-class KnowledgeHit:
-    """A passage that was found."""
+class KnowledgeQuery:
+    """What to search for. Filters are a format or several, a `date_range`, and values of the user's metadata."""
 
-    document: Document
-    stored: StoredChunk
-    score: float
-    why: str = "words"
+    text: str
+    limit: int = 10
+    min_score: float = 0.0
+    filters: Mapping[str, Any] = field(default_factory=dict)
+    collection: str | None = None
+    mode: Mode = "hybrid"
 
 
 @dataclass(frozen=True)
-class Admitted:
-    """A file that was copied and may be read; `duplicate` is a document with the same content."""
+class KnowledgeHit:
+    """A chunk that a search found."""
 
-    details: dict[str, Any]
-    duplicate: Document | None = None
+    document: FileDocument
+    chunk: StoredChunk
+    score: float
+    matched_by: str = "words"
+
+
+@dataclass(frozen=True)
+class ChunkWindow:
+    """A chunk with its neighbours, and how many chunks its document has."""
+
+    document: FileDocument
+    chunk: StoredChunk
+    chunks: list[StoredChunk]
+    total: int
+
+
+@dataclass(frozen=True)
+class ClearReport:
+    """What was removed with everything else."""
+
+    documents: int
+    vectors: int
+    freed_bytes: int
+
+
+@dataclass(frozen=True)
+class KnowledgeStatus:
+    """Figures and health; `problems` has a sentence for each part that does not work."""
+
+    counts: Counts
+    size_bytes: int
+    problems: Mapping[str, str]
+    embedding_model: str | None
+    updated_at: float | None
+    options: KnowledgeOptions
 
 
 class KnowledgeBase(Service):
-    """Documents, searched by words as soon as they are cut and by meaning when their vectors are there.
+    """Documents, found by keyword search once they are chunked and by semantic search once they are embedded.
 
-    Several processes may open the same folders: one of them reads files and writes indexes, the others ask it to by
-    way of the store.
+    Several processes can open the same folders: one of them reads files and writes indexes, the others pass tasks to
+    it through the store.
     """
 
-    def __init__(self, options: KnowledgeOptions, embedder: "Callable[[], Embedder | None]") -> None:
-        self.options = options
-        self._closing = threading.Event()
-        self._vectors: threading.Thread | None = None
-        self._folders: FolderKeepers | None = None
-        self._listed: tuple[tuple[int, int], list[Document]] | None = None
-        options.index_path.mkdir(parents=True, exist_ok=True)
-        file = options.index_path / "knowledge.sqlite"
-        is_frozen = options.read_only and file.exists() and not os.access(file, os.W_OK)
-        self.store = SqliteStore(file, read_only=is_frozen, durable=not is_frozen)
-        self.contexts = Contexts(self.store)
-        self.shelf = Shelf(
-            options.documents_path, options.index_path / ".adding", options.allowed_roots, options.max_file_size_mb
+    def __init__(self, store: Store, options: KnowledgeOptions, embedder: "Callable[[], Embedder | None]") -> None:
+        self._store = store
+        self._options = options
+        self.collections = Collections(store)
+        self._storage = FileStorage(options.documents_path, options.index_path / ".adding")
+        self._intake = Intake(
+            store,
+            self._storage,
+            self.collections,
+            allowed_roots=options.allowed_roots,
+            max_file_size_mb=options.max_file_size_mb,
         )
-        self._index = LiveIndex(self.store, options.index_path, embedder)
-        self._processing = Processing(self.store, self.shelf, self._index, self.contexts, options.reading)
-        duties = Duties(self._processing.work, self._processing.undo, self._own, self._index.follow)
-        ownership = Ownership(options.index_path / ".owner")
-        self.tasks = TaskRunner(self.store, duties, workers=options.max_concurrent_tasks, ownership=ownership)
+        self._index = LiveIndex(store, options.index_path, embedder)
+        self._handler = AddFileHandler(store, self._storage, self._index, self.collections, options.reading)
+        self._tasks = TaskRunner(store, self._handler, workers=options.max_concurrent_tasks, lock=store.lock("owner"))
+        self._archive = Archive(store, self._storage, self.collections)
+        self._folder_syncs: FolderSyncs | None = None
 
     def open(self) -> None:
-        """Begin: what was interrupted goes on."""
-        if self.options.read_only:
+        """Start to work; interrupted tasks continue."""
+        if self._options.read_only:
             return
-        self.tasks.start()
-        if self.tasks.is_owner:
-            self.shelf.sweep(self._known_folders)
+        self._tasks.start()
+        if self._tasks.is_owner:
+            self._storage.delete_orphans(self._known_folders)
             sweep_scratch()
 
     async def start(self) -> None:
         """Keep the watched folders in sync."""
-        if self.options.watched_folders and not self.options.read_only:
-            from bedstone.services.knowledge.folder_sync import FolderKeepers  # noqa: PLC0415 - only watching needs it
-
-            self._folders = FolderKeepers(self, self.options.watched_folders)
-            await to_thread.run_sync(self._folders.start)
+        if self._options.watched_folders and not self._options.read_only:
+            self._folder_syncs = FolderSyncs(self, self._options.watched_folders)
+            self._folder_syncs.start()
 
     async def aclose(self) -> None:
-        """Stop background work and close the store."""
+        """Stop, and close all files."""
         await to_thread.run_sync(self.close)
 
     async def figures(self) -> Sequence[tuple[str, str]]:
-        """Return how much there is, the state of the base, and when it last changed."""
-        return await to_thread.run_sync(self._figures)
-
-    def _figures(self) -> list[tuple[str, str]]:
-        counts, changed = self.store.counts(), self.last_updated()
+        """Return how much there is, whether all parts work, and when the base last changed."""
+        status = await to_thread.run_sync(self.status)
+        changed = status.updated_at
         when = [("changed", datetime.fromtimestamp(changed, UTC).date().isoformat())] if changed else []
         return [
-            ("documents", f"{counts.documents:,}"),
-            ("chunks", f"{counts.chunks:,}"),
-            ("health", "degraded" if self.issues() else "healthy"),
+            ("documents", f"{status.counts.documents:,}"),
+            ("chunks", f"{status.counts.chunks:,}"),
+            ("health", "degraded" if status.problems else "healthy"),
             *when,
         ]
 
     def close(self) -> None:
-        """Stop background work and close the store; blocks."""
-        self._closing.set()
-        if self._folders is not None:
-            self._folders.stop()
-        self.tasks.stop()
-        if self._vectors is not None:
-            self._vectors.join(10)
+        """Stop, and close all files; blocks."""
+        if self._folder_syncs is not None:
+            self._folder_syncs.stop()
+        self._tasks.stop()
+        self._handler.backfill.stop()
         self._index.close()
-        self.store.close()
+        self._store.close()
 
     @property
-    def embedder(self) -> "Embedder | None":
-        """The model, loaded when it is first needed."""
-        return self._index.embedder
+    def is_owner(self) -> bool:
+        """Return whether this process does the work."""
+        return self._tasks.is_owner
+
+    @property
+    def max_file_size_mb(self) -> int:
+        """Return the size of the largest file that can be added."""
+        return self._options.max_file_size_mb
 
     # Adding
 
-    def admit(
-        self, path: Path, metadata: Mapping[str, Any], *, force_ocr: bool = False, contexts: Sequence[str] = ()
-    ) -> Admitted:
-        """Check a file and copy it."""
-        wanted = self.contexts.check(contexts)
-        copy = self.shelf.take(path)
-        details = {**asdict(copy), "metadata": dict(metadata), "force_ocr": force_ocr, "contexts": wanted}
-        duplicate = self.store.with_digest(copy.digest)
-        if duplicate is not None and duplicate.metadata["status"] != "completed":
-            duplicate = None  # it may still fail: the task waits for it
-        if duplicate is not None:
-            self.shelf.drop(copy.document_id)
-        return Admitted(details, duplicate)
-
     def add(
-        self, path: Path, metadata: Mapping[str, Any], *, force_ocr: bool = False, contexts: Sequence[str] = ()
-    ) -> TaskRecord:
-        """Queue a file; one that is known already is done at once."""
-        with self.shelf.adding():
-            admitted = self.admit(path, metadata, force_ocr=force_ocr, contexts=contexts)
-            return self._queued(admitted)
+        self,
+        path: Path,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        force_ocr: bool = False,
+        collections: Sequence[str] = (),
+    ) -> Task:
+        """Check and copy a file, and queue its task; the task of known content is completed at once."""
+        with self._storage.adding():
+            accepted = self._intake.accept(path, metadata or {}, force_ocr=force_ocr, collections=collections)
+            payload = accepted.file.to_payload()
+            if accepted.duplicate is None:
+                return self._tasks.submit(ADD, payload)
+            result = self._handler.link_duplicate(accepted.duplicate, accepted.file.collections)
+            return self._tasks.record_completed(ADD, payload, result.to_result())
 
-    def _queued(self, admitted: Admitted) -> TaskRecord:
-        if admitted.duplicate is not None:
-            result = self._processing.duplicate(admitted.duplicate, admitted.details["contexts"])
-            return self.tasks.add_finished("add", admitted.details, result)
-        return self.tasks.submit("add", admitted.details)
+    def retry(self, document_id: str, *, force_ocr: bool = False) -> Task:
+        """Add a file again that could not be read, from where it was."""
+        failed = self.find_pending_task(document_id)
+        if failed is None or failed.status != "failed":
+            raise _not_found(document_id)
+        file = AddFile.from_payload(failed.payload)
+        task = self.add(Path(file.source), file.metadata, force_ocr=force_ocr, collections=file.collections)
+        self._dismiss([failed])
+        return task
 
-    def restore(self, document: Document) -> TaskRecord:
-        """Take a document whose files lie on the shelf already, as another base knew it."""
-        return self.tasks.submit("add", self._processing.restore(document))
+    def estimate_seconds(self, task: Task) -> int:
+        """Return how long a task will take, by the average speed so far."""
+        return self._handler.estimate_seconds(AddFile.from_payload(task.payload).size_bytes)
 
-    def estimate(self, size: int) -> int:
-        """Seconds a file of a size will take, by past speed."""
-        return self._processing.estimate(size)
+    # Tasks
+
+    def task(self, task_id: str) -> Task:
+        """Return a task with its current progress."""
+        task = self._tasks.task(task_id)
+        if task is None:
+            raise UnknownTask(f"Task with ID '{task_id}' not found", task_id=task_id)
+        return task
+
+    def active_tasks(self, limit: int = ALL) -> list[Task]:
+        """Return the tasks that are queued or running, the oldest first."""
+        return self._store.tasks({"queued", "running"}, limit=limit)
+
+    def position(self, task: Task) -> int:
+        """Return a queued task's place in the queue, from 1."""
+        return self._tasks.position(task)
+
+    def cancel(self, task_id: str) -> bool:
+        """Cancel a queued or running task; return False when it had already finished."""
+        return self._tasks.cancel(task_id)
+
+    def wait(self, task_id: str) -> Task:
+        """Wait until a task has finished, and return it."""
+        return self._tasks.wait(task_id)
+
+    def watch(self, task_id: str) -> Iterator[Task]:
+        """Yield a task whenever it is updated, until it has finished."""
+        return self._tasks.watch(task_id)
+
+    def next_revision(self, after: int | None = None) -> int:
+        """Wait until any task is updated after a revision, or for a second; return the current revision."""
+        return self._tasks.next_revision(after)
 
     # Searching
 
-    def search(
-        self,
-        query: str,
-        *,
-        top_k: int,
-        min_relevance: float = 0.0,
-        filters: Mapping[str, Any] | None = None,
-        context: str | None = None,
-        mode: Mode = "hybrid",
-    ) -> list[KnowledgeHit]:
-        """The best passages."""
-        if context is not None:
-            self.contexts.check([context])
-        counts = self.store.counts()
+    def search(self, query: KnowledgeQuery) -> list[KnowledgeHit]:
+        """Return the best chunks."""
+        if query.collection is not None:
+            self.collections.check([query.collection])
+        counts = self._store.counts()
         if not counts.documents:
             raise EmptyKnowledgeBase(
                 "Knowledge base is empty. Add documents with knowledge-add first", document_count=0
             )
-        condition = None
-        if filters and set(filters) == {"format"} and context is None:
-            condition = Is("format", tuple(name.lower() for name in _several(filters["format"])))
-        elif filters or context is not None:
-            allowed = tuple(item.id for item in self.documents(context) if passes(item, filters or {}))
-            if not allowed:
-                return []
-            condition = Is("document", allowed)
-        found = self._index.opened().search(query, condition=condition, limit=top_k, mode=mode)
-        if "words" not in found.signals and self.embedder is not None:
-            nearest = max((hit.cosine or 0.0 for hit in found.hits), default=0.0)
-            if nearest < self.embedder.floor:
-                return []
-        chunks = self.store.chunks([hit.rowid for hit in found.hits])
-        matcher = Matcher(query)
+        condition = self._index_filter(query)
+        if condition == Is("document", ()):
+            return []
+        found = self._index.opened().search(query.text, condition=condition, limit=query.limit, mode=query.mode)
+        embedder = self._index.embedder
+        floor = embedder.floor if embedder is not None else 0.0
+        if "words" not in found.signals and max((hit.cosine or 0.0 for hit in found.hits), default=0.0) < floor:
+            return []
+        chunks = self._store.chunks([hit.rowid for hit in found.hits])
+        matcher = Matcher(query.text)
         weights = term_weights(matcher.terms, counts.chunks, self._index.frequency)
         hits, scores = [], []
         for hit in found.hits:
-            stored = chunks.get(hit.rowid)
-            document = self.store.document(stored.document) if stored else None
-            if stored is None or document is None:  # removed meanwhile
+            chunk = chunks.get(hit.rowid)
+            document = self._store.document(chunk.head.document_id) if chunk else None
+            if chunk is None or document is None:  # removed meanwhile
                 continue
-            text = "\n".join([document.title, *stored.chunk.breadcrumb, stored.chunk.plain])
+            text = "\n".join([document.title, *chunk.head.breadcrumb, chunk.plain])
             scores.append(relevance(hit.cosine, coverage(weights, {term for _, _, term in matcher.find(text)})))
-            hits.append((document, stored, hit.why(self.embedder.floor if self.embedder is not None else 0.0)))
-        shown = zip(hits, falling(scores), strict=True)
-        return [
-            KnowledgeHit(document, stored, round(score, 4), why)
-            for (document, stored, why), score in shown
-            if score >= min_relevance
-        ]
+            hits.append((FileDocument.from_stored(document), chunk, hit.why(floor)))
+        scored = zip(hits, falling(scores), strict=True)
+        return [KnowledgeHit(*hit[:2], round(score, 4), hit[2]) for hit, score in scored if score >= query.min_score]
+
+    def _index_filter(self, query: KnowledgeQuery) -> Filter | None:
+        """Return a filter for the index: by format where that is enough, otherwise by documents the store finds."""
+        filters = query.filters
+        if not filters and query.collection is None:
+            return None
+        if set(filters) == {"format"} and query.collection is None:
+            return Is("format", tuple(name.lower() for name in listing.as_list(filters["format"])))
+        return Is("document", tuple(self._store.document_ids(listing.filter_conditions(filters, query.collection))))
 
     async def find(self, request: FindRequest) -> Found:
         """Return the best chunks for the search over everything."""
@@ -250,173 +298,195 @@ class KnowledgeBase(Service):
 
     def _find(self, request: FindRequest) -> Found:
         filters = {"format": request.filters["format"]} if "format" in request.filters else {}
-        facets = {"format": self.format_counts(request.query)} if request.with_facets else {}
+        facets = {"format": self.count_formats(request.query)} if request.with_facets else {}
         matcher = Matcher(request.query)
+        hits = self.search(KnowledgeQuery(request.query, request.limit, filters=filters, mode=request.mode))
         items = [
             FoundItem(
-                id=hit.stored.chunk.id,
-                title=hit.document.metadata["filename"],
-                location=f"page {hit.stored.chunk.page}" if hit.stored.chunk.page else "",
-                address=f"/documents/{hit.document.id}?chunk={hit.stored.chunk.id}#chunk-{hit.stored.chunk.id}",
-                snippet=snippet(hit.stored.chunk.text, matcher),
-                matched_by=hit.why,
+                id=hit.chunk.head.id,
+                title=hit.document.filename,
+                location=f"page {hit.chunk.head.page}" if hit.chunk.head.page else "",
+                address=f"/documents/{hit.document.id}?chunk={hit.chunk.head.id}#chunk-{hit.chunk.head.id}",
+                snippet=snippet(hit.chunk.text, matcher),
+                matched_by=hit.matched_by,
                 score=hit.score,
             )
-            for hit in self.search(request.query, top_k=request.limit, filters=filters, mode=request.mode)
+            for hit in hits
         ]
         return Found(items, facets)
 
-    def format_counts(self, query: str) -> Mapping[str, int]:
-        """How many passages with a word of a query are of each format."""
+    def count_formats(self, query: str) -> Mapping[str, int]:
+        """Return how many chunks with a term of a query have each format."""
         return self._index.opened().index.facet_counts(query, None).get("format", {})
 
     # Reading
 
-    def documents(self, context: str | None = None) -> list[Document]:
-        """Every document that can be searched, or those of one context."""
-        version = self.store.version()
-        if self._listed is None or self._listed[0] != version:
-            self._listed = (version, self.store.documents(limit=2**31))
-        everything = self._listed[1]
-        if context is None:
-            return list(everything)
-        return [item for item in everything if context in contexts_of(item)]
+    def documents(self) -> list[FileDocument]:
+        """Return every document that can be searched."""
+        return [FileDocument.from_stored(item) for item in self._store.documents(limit=ALL)]
 
-    def document(self, document_id: str) -> Document:
-        """One document."""
-        document = self.store.document(document_id)
+    def count_documents(self) -> int:
+        """Return how many documents can be searched."""
+        return self._store.count_documents()
+
+    def list_documents(self, query: ListQuery) -> DocumentPage:
+        """Return a page of documents, with the files that are in process or failed."""
+        if query.collection is not None:
+            self.collections.check([query.collection])
+        return listing.list_documents(self._store, query)
+
+    def count_values(self) -> Mapping[listing.FilterKey, Mapping[str, int]]:
+        """Return how many documents of the list have each format, status and method."""
+        return listing.count_values(self._store)
+
+    def get_document(self, document_id: str) -> FileDocument:
+        """Return one document."""
+        document = self._store.document(document_id)
         if document is None:
-            raise DocumentNotFound(f"Document with ID '{document_id}' not found", document_id=document_id)
-        return document
+            raise _not_found(document_id)
+        return FileDocument.from_stored(document)
 
-    def pages(self, document_id: str) -> list[Page]:
-        """What was read of a document, page by page."""
-        self.document(document_id)
-        return self.shelf.text(document_id)
+    def read_pages(self, document_id: str) -> list[Page]:
+        """Return the text of a document, page by page."""
+        self.get_document(document_id)
+        return self._storage.load_pages(document_id)
 
     def chunks(self, document_id: str) -> list[StoredChunk]:
-        """A document's chunks in order."""
-        self.document(document_id)
-        return self.store.chunks_of(document_id)
+        """Return a document's chunks in order."""
+        self.get_document(document_id)
+        return self._store.chunks_of(document_id)
 
-    def chunk(self, chunk_id: str) -> StoredChunk:
-        """One chunk."""
-        stored = self.store.chunk(chunk_id)
-        if stored is None:
-            raise InvalidInput(f"There is no chunk '{chunk_id}'", parameter="chunk_id")
-        return stored
+    def read_chunk(self, chunk_id: str, neighbours: int = 0) -> ChunkWindow:
+        """Return a chunk with its neighbours."""
+        chunk = self._store.chunk(chunk_id)
+        if chunk is None:
+            raise InvalidInput(f"Chunk '{chunk_id}' not found", parameter="chunk_id")
+        head = chunk.head
+        chunks = self._store.chunks_of(head.document_id)
+        window = chunks[max(0, head.position - neighbours) : head.position + neighbours + 1]
+        return ChunkWindow(self.get_document(head.document_id), chunk, window, len(chunks))
 
     def chunk_count(self, document_id: str) -> int:
-        """How many chunks a document has."""
-        return self.store.chunk_counts(document_id).get(document_id, 0)
+        """Return how many chunks a document has."""
+        return self._store.chunk_counts(document_id).get(document_id, 0)
+
+    def find_pending_task(self, document_id: str) -> Task | None:
+        """Return the task of a file that is in process, or that could not be read."""
+        tasks = listing.pending_tasks(self._store)
+        return next((task for task in tasks if AddFile.from_payload(task.payload).document_id == document_id), None)
 
     # Managing
 
-    def describe(self, document_id: str, metadata: Mapping[str, Any]) -> None:
-        """Replace what somebody has said about a document."""
-        document = self.document(document_id)
-        kept = {**document.metadata, "user": json.dumps(dict(metadata), ensure_ascii=False)}
-        self.store.update_documents([replace(document, metadata=kept)])
+    def set_metadata(self, document_id: str, metadata: Mapping[str, Any]) -> None:
+        """Replace the user's metadata of a document."""
+        document = self.get_document(document_id)
+        self._store.update_documents([replace(document, metadata=metadata).to_stored()])
 
-    def removable(self, document_id: str) -> str:
-        """The file name of a document, or of one that could not be read."""
-        found = self.store.document(document_id)
-        if found is not None:
-            return found.metadata["filename"]
-        task = self.attempt(document_id)
-        is_over = task is not None and task.status == "failed"
-        return str(task.details["filename"]) if task and is_over else self.document(document_id).metadata["filename"]
+    def rename(self, document_id: str, path: Path) -> None:
+        """Record that the file of a document was moved."""
+        document = self.get_document(document_id)
+        title = path.name if document.title == document.filename else document.title
+        moved = replace(document, title=title, filename=path.name, source=str(path))
+        self._store.update_documents([moved.to_stored()])
 
-    def attempt(self, document_id: str) -> TaskRecord | None:
-        """The task of a document that is not there: still being read, or not readable."""
-        tasks = [*self.store.tasks({"queued", "running"}, limit=10**6), *self.failures()]
-        return next((task for task in tasks if task.details.get("document_id") == document_id), None)
-
-    def failures(self) -> list[TaskRecord]:
-        """Files that could not be read, until somebody dismisses them."""
-        return [task for task in self.store.tasks({"failed"}, limit=10**6) if not task.details.get("dismissed")]
-
-    def dismiss(self, tasks: Iterable[TaskRecord]) -> None:
-        """Files that could not be read are listed no longer."""
-        for task in tasks:
-            self.store.put_task(replace(task, details={**task.details, "dismissed": True}))
+    def filename_to_remove(self, document_id: str) -> str:
+        """Return the file name of a document, or of a file that could not be read."""
+        task = None if self._store.document(document_id) is not None else self.find_pending_task(document_id)
+        if task is not None and task.status == "failed":
+            return AddFile.from_payload(task.payload).filename
+        return self.get_document(document_id).filename
 
     def remove(self, document_id: str) -> int:
-        """Remove a document with everything that belongs to it; how many chunks it had."""
-        self.removable(document_id)
-        failures = self.failures()
-        digests = {task.details["digest"] for task in failures if task.details["document_id"] == document_id}
-        self.dismiss(task for task in failures if task.details["digest"] in digests)  # every try of the same file
+        """Remove a document or a failed file; return how many chunks it had."""
+        self.filename_to_remove(document_id)
+        failed = [(task, AddFile.from_payload(task.payload)) for task in listing.failed_tasks(self._store)]
+        digests = {file.digest for _, file in failed if file.document_id == document_id}
+        self._dismiss([task for task, file in failed if file.digest in digests])  # every attempt with the same file
         count = self.chunk_count(document_id)
-        for task in self.store.tasks({"queued", "running"}):
-            if task.details.get("document_id") == document_id:
-                self.tasks.cancel(task.id)
+        for task in self.active_tasks():
+            if AddFile.from_payload(task.payload).document_id == document_id:
+                self._tasks.cancel(task.id)
         self._delete([document_id])
         return count
 
-    def clear(self) -> tuple[int, int, float]:
-        """Remove everything: documents, vectors, megabytes freed."""
-        for task in self.store.tasks({"queued", "running"}, limit=10**6):
-            self.tasks.cancel(task.id)
-        counts = self.store.counts()
-        documents = self.documents()
-        self._delete([document.id for document in documents])
-        self.dismiss(self.failures())
-        return counts.documents, counts.passages, _size(documents) / MEGABYTE
+    def clear(self) -> ClearReport:
+        """Remove everything."""
+        for task in self.active_tasks():
+            self._tasks.cancel(task.id)
+        counts, size = self._store.counts(), self._store.sum_attribute("size")
+        self._delete(self._store.document_ids(()))
+        self._dismiss(listing.failed_tasks(self._store))
+        return ClearReport(counts.documents, counts.passages, size)
 
-    def size_on_disk(self) -> int:
-        """Bytes of the copies."""
-        return _size(self.documents())
+    def folder_sync(self, folder: Path, collections: Sequence[str] = ()) -> FolderSync:
+        """Return what keeps a folder in sync with this knowledge base."""
+        return FolderSync(self, self._store, folder, collections)
 
-    def issues(self) -> dict[str, str]:
-        """What does not work right now, by part: probed, not assumed."""
+    def export_to(self, target: Path, on_document: OnDocument = lambda _: None) -> int:
+        """Write every completed document to one file; return how many."""
+        return self._archive.export_to(target, on_document)
+
+    def import_from(self, source: Path, on_document: OnDocument = lambda _: None) -> Iterator[Task]:
+        """Add the new documents of an export: found by keywords at once, by meaning when their tasks are completed."""
+
+        def restore(document: FileDocument) -> Task:
+            return self._tasks.submit(ADD, self._handler.restore(document).to_payload())
+
+        return self._archive.import_from(source, restore, on_document)
+
+    # Status
+
+    def status(self) -> KnowledgeStatus:
+        """Return figures, and health as checked now."""
+        problems = self.check_health()
+        embedder = self._index.embedder
+        return KnowledgeStatus(
+            counts=self._store.counts(),
+            size_bytes=self._store.sum_attribute("size"),
+            problems=problems,
+            embedding_model=embedder.name if embedder is not None else None,
+            updated_at=self._updated_at(),
+            options=self._options,
+        )
+
+    def check_health(self) -> dict[str, str]:
+        """Check each part now, and return a sentence for each one that does not work."""
         problems: dict[str, str] = {}
+        is_writable = not self._options.read_only
         try:
-            if not self.options.read_only:
-                self.store.probe()
-            self.store.counts()
-        except sqlite3.Error as error:
-            problems["vector_db"] = f"The store does not answer: {error}"
-        if not self.options.read_only and (reason := self.shelf.probe()):
+            if is_writable:
+                self._store.check_writable()
+            self._store.check_readable()
+        except StoreUnavailable as error:
+            problems["vector_db"] = f"The store does not answer: {error.message}"
+        if is_writable and (reason := self._storage.write_error()):
             problems["storage"] = f"Storage directory not accessible: {reason}"
         if reason := self._index.model_problem():
             problems["embedding_model"] = f"The embedding model does not answer: {reason}"
         return problems
 
-    def last_updated(self) -> float | None:
-        """When something last changed."""
-        removed = self.store.setting(CHANGED)
-        added = [float(document.metadata.get("added", 0)) for document in self.documents()]
+    def _updated_at(self) -> float | None:
+        removed = self._store.get_value(CHANGED)
+        newest = self._store.documents(order=Order("added", is_number=True, descending=True), limit=1)
+        added = [FileDocument.from_stored(item).added_at for item in newest]
         return max([*([float(removed)] if removed else []), *added], default=None)
 
-    def _own(self) -> None:
-        """This process does the work from now on; vectors that are lacking are made beside it."""
-        self._index.own()
-        self._vectors = threading.Thread(target=self._make_vectors, name="knowledge-vectors", daemon=True)
-        self._vectors.start()
-
-    def _make_vectors(self) -> None:
-        while not self._closing.wait(VECTORS_SECONDS):
-            try:
-                self._processing.embed_missing(self._closing.is_set)
-            except Exception:  # the next look may find the model well again
-                logger.exception("Vectors could not be made", extra={"action": "vectors_failed"})
-
     def _known_folders(self) -> set[str]:
-        tasks = self.store.tasks({"queued", "running"}, limit=10**6)  # first: one that ends now has its document
-        known = {str(task.details.get("document_id")) for task in tasks}
-        return known | {document.id for document in self.documents()}
+        tasks = self.active_tasks()  # first: a task that finishes now has its document
+        known = {AddFile.from_payload(task.payload).document_id for task in tasks}
+        return known | set(self._store.digests())
+
+    def _dismiss(self, tasks: Sequence[Task]) -> None:
+        """Stop listing files that could not be read."""
+        for task in tasks:
+            self._store.put_task(replace(task, is_dismissed=True))
 
     def _delete(self, document_ids: Sequence[str]) -> None:
-        self.store.delete(document_ids)
+        self._store.delete(document_ids)
         for document_id in document_ids:
-            self.shelf.drop(document_id)
-        self.store.set_setting(CHANGED, str(time.time()))
+            self._storage.delete(document_id)
+        self._store.set_value(CHANGED, str(time.time()))
 
 
-def _size(documents: Sequence[Document]) -> int:
-    return sum(int(document.metadata.get("size", 0)) for document in documents)
-
-
-def _several(value: Any) -> list[str]:
-    return list(value) if isinstance(value, list) else [value]
+def _not_found(document_id: str) -> DocumentNotFound:
+    return DocumentNotFound(f"Document with ID '{document_id}' not found", document_id=document_id)

@@ -56,6 +56,8 @@ class NotSynced(Unavailable):
 class InvalidQuery(InvalidInput):
     """A query does not validate; the details hold every finding and the corrected query."""
 
+    code = "invalid_input"
+
     @classmethod
     def of(cls, report: Report, parameter: str) -> "InvalidQuery":
         """Return the error for a report: the first finding is its message."""

@@ -17,7 +17,7 @@ from bedstone.salesforce.client.client import NOT_MODIFIED
 from bedstone.salesforce.graph.categories import DERIVED
 from bedstone.salesforce.graph.describes import BadDescribe, from_describe, to_row
 from bedstone.services.schema.store import SchemaStore, Staged
-from bedstone.tasks import Ownership
+from bedstone.store.locks import FileLock
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class SchemaSync:
         `record_names` also takes the names of companies, by which a name in a query is told from a field.
         """
         self._store.folder.mkdir(parents=True, exist_ok=True)
-        ownership = Ownership(self._store.folder / ".owner")
+        ownership = FileLock(self._store.folder / ".owner")
         if not ownership.acquire():
             raise SyncBusy("Another process syncs this schema right now.")
         try:
@@ -83,7 +83,7 @@ class SchemaSync:
     def from_folder(self, folder: Path, tell: Tell = lambda done, total: None) -> SyncReport:
         """Describes that somebody saved as JSON: one object in a file, or several."""
         self._store.folder.mkdir(parents=True, exist_ok=True)
-        ownership = Ownership(self._store.folder / ".owner")
+        ownership = FileLock(self._store.folder / ".owner")
         if not ownership.acquire():
             raise SyncBusy("Another process imports this schema right now.")
         try:

@@ -5,104 +5,72 @@ import secrets
 import sqlite3
 import threading
 import time
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import lru_cache
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from weakref import WeakSet
 
-from bedstone.errors import InvalidInput
-from bedstone.records import Chunk, Document, Passage, StoredChunk
-from bedstone.store.engine import (
-    EMPTY_RANGE,
+from bedstone.records import (
     Change,
+    Chunk,
+    ChunkHead,
     Counts,
+    Document,
     DocumentAndChunks,
+    Passage,
+    StoredChunk,
     StoredPassage,
-    TaskRecord,
+    Task,
     TaskStatus,
 )
+from bedstone.store.codec import (
+    decode_chunk,
+    decode_document,
+    decode_facets,
+    decode_head,
+    decode_task,
+    decode_text,
+    encode_document,
+    encode_facets,
+    encode_numbers,
+    encode_task,
+    encode_text,
+)
+from bedstone.store.engine import EMPTY_RANGE, StoreUnavailable, StoreVersionMismatch
+from bedstone.store.filters import Condition, Order
+from bedstone.store.locks import FileLock
+from bedstone.store.sql import (
+    ADDITIONS,
+    OLD_CANCEL_PREFIX,
+    PRAGMAS,
+    SCHEMA,
+    SCHEMA_VERSION,
+    add_functions,
+    attribute,
+    order_clause,
+    where_clause,
+)
 
-SCHEMA_VERSION = 2
-SCHEMA = """
-CREATE TABLE document(id TEXT PRIMARY KEY, title TEXT NOT NULL, digest TEXT NOT NULL, metadata TEXT NOT NULL);
-CREATE TABLE chunk(
-    rowid INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT NOT NULL UNIQUE,
-    document TEXT NOT NULL REFERENCES document(id) ON DELETE CASCADE,
-    position INTEGER NOT NULL,
-    level INTEGER NOT NULL,
-    breadcrumb TEXT NOT NULL,
-    heading TEXT NOT NULL,
-    page INTEGER,
-    facets INTEGER NOT NULL REFERENCES facets(id),
-    text BLOB NOT NULL,
-    plain BLOB NOT NULL
-);
-CREATE INDEX chunk_of_document ON chunk(document, position);
-CREATE TABLE facets(id INTEGER PRIMARY KEY, pairs TEXT NOT NULL UNIQUE);
-CREATE TABLE passage(
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    chunk INTEGER NOT NULL REFERENCES chunk(rowid) ON DELETE CASCADE,
-    start INTEGER NOT NULL,
-    "end" INTEGER NOT NULL,
-    vector BLOB NOT NULL
-);
-CREATE INDEX passage_of_chunk ON passage(chunk, start);
-CREATE TABLE change(
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    stamp INTEGER NOT NULL,
-    kind TEXT NOT NULL,
-    first INTEGER NOT NULL,
-    last INTEGER NOT NULL,
-    gone_first INTEGER NOT NULL,
-    gone_last INTEGER NOT NULL
-);
-CREATE TABLE task(
-    id TEXT PRIMARY KEY,
-    kind TEXT NOT NULL,
-    status TEXT NOT NULL,
-    created REAL NOT NULL,
-    details TEXT NOT NULL,
-    started REAL,
-    finished REAL,
-    attempts INTEGER NOT NULL
-);
-CREATE INDEX task_by_status ON task(status, created);
-CREATE TABLE setting(name TEXT PRIMARY KEY, value TEXT NOT NULL);
-"""
-PRAGMAS = """
-PRAGMA synchronous = NORMAL;
-PRAGMA foreign_keys = ON;
-PRAGMA temp_store = MEMORY;
-PRAGMA mmap_size = 268435456;
-PRAGMA cache_size = -32000;
-"""
 BUSY_SECONDS = 10
 SEAL_PAUSE_SECONDS = 0.02
-HEAD_COLUMNS = "c.rowid, c.document, c.position, c.id, c.heading, c.level, c.breadcrumb, c.page, f.pairs"
+POLL_SECONDS = 0.05  # reading the version takes a few microseconds
+DOCUMENT_COLUMNS = "id, title, digest, metadata"
+HEAD_COLUMNS = "c.rowid, c.document, c.position, c.id, c.heading, c.level, c.breadcrumb, f.pairs, c.page"
 CHUNK_COLUMNS = f"{HEAD_COLUMNS}, c.text, c.plain"
 FROM_CHUNK = "FROM chunk c JOIN facets f ON f.id = c.facets"
 
 
-class OutdatedStore(InvalidInput):
-    """A store was written by another version."""
-
-    code = "outdated_store"
-
-
 class _Reader(sqlite3.Connection):
-    """A connection that can be remembered without being kept."""
+    """A connection that can be referenced weakly."""
 
 
 class SqliteStore:
     """One writing connection behind a lock, one reading connection per thread.
 
-    A store opened for reading has one connection, opened at once: it goes on reading when its file is replaced. A
-    durable one keeps what it was given also when the power fails.
+    A store opened for reading has one connection, opened at once: it continues to read when its file is replaced. A
+    durable store survives a power failure.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False, durable: bool = False) -> None:
@@ -112,23 +80,22 @@ class SqliteStore:
         self._local = threading.local()
         # Held by their threads: one that ends takes its connection with it.
         self._readers: WeakSet[_Reader] = WeakSet()
-        self._written = 0
         self._lock = threading.Lock()
+        self._closed = threading.Event()
         self._writer = None if read_only else self._open_writer()
         self._only_reader = self._open_reader() if read_only else None
+        self._version_lock = threading.Lock()
+        self._version_reader: _Reader | None = None
 
     def put(self, items: Iterable[DocumentAndChunks]) -> None:
-        with self._transaction(documents=True) as db:
+        with self._transaction() as db:
             for document, chunks in items:
                 gone = self._remove(db, document.id)
-                db.execute(
-                    "INSERT INTO document VALUES (?, ?, ?, ?)",
-                    (document.id, document.title, document.digest, json.dumps(dict(document.metadata))),
-                )
+                db.execute("INSERT INTO document VALUES (?, ?, ?, ?)", encode_document(document))
                 _record(db, "put", self._insert_chunks(db, document.id, chunks), gone)
 
     def delete(self, document_ids: Iterable[str]) -> None:
-        with self._transaction(documents=True) as db:
+        with self._transaction() as db:
             for document_id in document_ids:
                 if db.execute("SELECT 1 FROM document WHERE id = ?", (document_id,)).fetchone():
                     _record(db, "delete", EMPTY_RANGE, self._remove(db, document_id))
@@ -137,13 +104,13 @@ class SqliteStore:
         if not passages:
             return
         with self._transaction() as db:
-            rows = [(item.chunk, item.start, item.end, vector, item.chunk) for item, vector in passages]
+            rows = [(item.chunk_rowid, item.start, item.end, vector, item.chunk_rowid) for item, vector in passages]
             db.executemany(
                 'INSERT INTO passage(chunk, start, "end", vector) SELECT ?, ?, ?, ? '
                 "WHERE EXISTS (SELECT 1 FROM chunk WHERE rowid = ?)",
                 rows,
             )
-            numbers = [item.chunk for item, _ in passages]
+            numbers = [item.chunk_rowid for item, _ in passages]
             _record(db, "vectors", (min(numbers), max(numbers)), EMPTY_RANGE)
 
     def delete_passages(self) -> None:
@@ -153,20 +120,14 @@ class SqliteStore:
                 _record(db, "vectors", (first, last), EMPTY_RANGE)
 
     def update_documents(self, documents: Iterable[Document]) -> None:
-        rows = [(item.title, item.digest, json.dumps(dict(item.metadata)), item.id) for item in documents]
+        rows = [(*encode_document(item)[1:], item.id) for item in documents]
         if rows:
-            with self._transaction(documents=True) as db:
+            with self._transaction() as db:
                 db.executemany("UPDATE document SET title = ?, digest = ?, metadata = ? WHERE id = ?", rows)
 
-    def version(self) -> tuple[int, int]:
-        with self._lock:
-            if self._writer is None:
-                return 0, 0
-            return self._written, int(self._writer.execute("PRAGMA data_version").fetchone()[0])
-
-    def with_digest(self, digest: str) -> Document | None:
-        rows = self._read("SELECT id, title, digest, metadata FROM document WHERE digest = ? LIMIT 1", digest)
-        return _document(rows[0]) if rows else None
+    def find_by_digest(self, digest: str) -> Document | None:
+        rows = self._read(f"SELECT {DOCUMENT_COLUMNS} FROM document WHERE digest = ? LIMIT 1", digest)
+        return decode_document(rows[0]) if rows else None
 
     def digests(self) -> dict[str, str]:
         return dict(self._read("SELECT id, digest FROM document"))
@@ -175,32 +136,57 @@ class SqliteStore:
         return dict(self._read("SELECT id, title FROM document ORDER BY id"))
 
     def document(self, document_id: str) -> Document | None:
-        rows = self._read("SELECT id, title, digest, metadata FROM document WHERE id = ?", document_id)
-        return _document(rows[0]) if rows else None
+        rows = self._read(f"SELECT {DOCUMENT_COLUMNS} FROM document WHERE id = ?", document_id)
+        return decode_document(rows[0]) if rows else None
 
-    def documents(self, *, offset: int = 0, limit: int = 1000) -> list[Document]:
-        query = "SELECT id, title, digest, metadata FROM document ORDER BY id LIMIT ? OFFSET ?"
-        return [_document(row) for row in self._read(query, limit, offset)]
+    def documents(
+        self,
+        conditions: Sequence[Condition] = (),
+        *,
+        order: Order | None = None,
+        offset: int = 0,
+        limit: int = 1000,
+    ) -> list[Document]:
+        where, values = where_clause(conditions)
+        query = f"SELECT {DOCUMENT_COLUMNS} FROM document {where} {order_clause(order)} LIMIT ? OFFSET ?"
+        return [decode_document(row) for row in self._read(query, *values, limit, offset)]
+
+    def document_ids(self, conditions: Sequence[Condition]) -> list[str]:
+        where, values = where_clause(conditions)
+        return [identity for (identity,) in self._read(f"SELECT id FROM document {where}", *values)]
+
+    def count_documents(self, conditions: Sequence[Condition] = ()) -> int:
+        where, values = where_clause(conditions)
+        return int(self._read(f"SELECT count(*) FROM document {where}", *values)[0][0])
+
+    def count_attributes(self, names: Sequence[str]) -> dict[tuple[str, ...], int]:
+        columns = ", ".join(map(attribute, names))
+        rows = self._read(f"SELECT {columns}, count(*) FROM document GROUP BY {columns}")
+        return {tuple(value or "" for value in values): count for *values, count in rows}
+
+    def sum_attribute(self, name: str) -> int:
+        query = f"SELECT coalesce(sum(CAST({attribute(name)} AS INTEGER)), 0) FROM document"
+        return int(self._read(query)[0][0])
 
     def chunk(self, chunk_id: str) -> StoredChunk | None:
         rows = self._read(f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.id = ?", chunk_id)
-        return _chunk(rows[0]) if rows else None
+        return decode_chunk(rows[0]) if rows else None
 
     def chunks(self, rowids: Sequence[int]) -> dict[int, StoredChunk]:
         query = f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.rowid IN (SELECT value FROM json_each(?))"
-        return {row[0]: _chunk(row) for row in self._read(query, _numbers(rowids))}
+        return {row[0]: decode_chunk(row) for row in self._read(query, encode_numbers(rowids))}
 
-    def heads(self, rowids: Sequence[int]) -> dict[int, StoredChunk]:
+    def chunk_heads(self, rowids: Sequence[int]) -> dict[int, ChunkHead]:
         query = f"SELECT {HEAD_COLUMNS} {FROM_CHUNK} WHERE c.rowid IN (SELECT value FROM json_each(?))"
-        return {row[0]: _head(row) for row in self._read(query, _numbers(rowids))}
+        return {row[0]: decode_head(row) for row in self._read(query, encode_numbers(rowids))}
 
-    def plains(self, rowids: Sequence[int]) -> dict[int, str]:
+    def plain_texts(self, rowids: Sequence[int]) -> dict[int, str]:
         query = "SELECT rowid, plain FROM chunk WHERE rowid IN (SELECT value FROM json_each(?))"
-        return {rowid: _text(plain) for rowid, plain in self._read(query, _numbers(rowids))}
+        return {rowid: decode_text(plain) for rowid, plain in self._read(query, encode_numbers(rowids))}
 
     def chunks_of(self, document_id: str) -> list[StoredChunk]:
         query = f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.document = ? ORDER BY c.position"
-        return [_chunk(row) for row in self._read(query, document_id)]
+        return [decode_chunk(row) for row in self._read(query, document_id)]
 
     def chunk_counts(self, document_id: str | None = None) -> dict[str, int]:
         condition, values = ("WHERE document = ?", [document_id]) if document_id is not None else ("", [])
@@ -212,14 +198,17 @@ class SqliteStore:
 
     def chunks_between(self, first: int, last: int) -> Iterator[StoredChunk]:
         query = f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.rowid BETWEEN ? AND ? ORDER BY c.rowid"
-        yield from (_chunk(row) for row in self._reader().execute(query, (first, last)))
+        yield from (decode_chunk(row) for row in self._reader().execute(query, (first, last)))
 
-    def unembedded(self, *, after: int = 0, limit: int = 1000) -> list[StoredChunk]:
+    def chunks_without_vectors(
+        self, *, document_id: str | None = None, after: int = 0, limit: int = 1000
+    ) -> list[StoredChunk]:
+        owner, owners = ("AND c.document = ?", [document_id]) if document_id is not None else ("", [])
         query = (
-            f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.rowid > ? "
+            f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.rowid > ? {owner} "
             "AND NOT EXISTS (SELECT 1 FROM passage p WHERE p.chunk = c.rowid) ORDER BY c.rowid LIMIT ?"
         )
-        return [_chunk(row) for row in self._read(query, after, limit)]
+        return [decode_chunk(row) for row in self._read(query, after, *owners, limit)]
 
     def passages_between(self, first: int, last: int) -> Iterator[StoredPassage]:
         query = (
@@ -227,11 +216,11 @@ class SqliteStore:
             "JOIN facets f ON f.id = c.facets WHERE p.chunk BETWEEN ? AND ? ORDER BY p.chunk, p.start"
         )
         for number, chunk, start, end, pairs in self._reader().execute(query, (first, last)):
-            yield StoredPassage(number, Passage(chunk, start, end), _pairs(pairs))
+            yield StoredPassage(number, Passage(chunk, start, end), decode_facets(pairs))
 
     def vectors(self, passage_ids: Sequence[int]) -> dict[int, bytes]:
         query = "SELECT id, vector FROM passage WHERE id IN (SELECT value FROM json_each(?))"
-        return dict(self._read(query, _numbers(passage_ids)))
+        return dict(self._read(query, encode_numbers(passage_ids)))
 
     def facets(self) -> Mapping[str, Sequence[str]]:
         values: dict[str, set[str]] = {}
@@ -253,29 +242,50 @@ class SqliteStore:
         rows = self._read("SELECT * FROM change ORDER BY seq DESC LIMIT 1")
         return Change(*rows[0]) if rows else None
 
-    def put_task(self, task: TaskRecord) -> None:
-        with self._transaction() as db:
-            db.execute("INSERT OR REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _task_row(task))
+    def version(self) -> int:
+        if self._read_only:
+            return 0
+        with self._version_lock:
+            # A connection that never writes: it counts the commits of every other one, in this process and elsewhere.
+            if self._version_reader is None:
+                self._version_reader = self._open_reader()
+            return int(self._version_reader.execute("PRAGMA data_version").fetchone()[0])
 
-    def change_task(self, task: TaskRecord, was: TaskStatus) -> bool:
+    def wait_for_change(self, after: int, timeout: float) -> bool:
+        deadline = time.monotonic() + timeout
+        with suppress(sqlite3.ProgrammingError):  # closed meanwhile
+            while self.version() == after:
+                left = deadline - time.monotonic()
+                if left <= 0 or self._closed.wait(min(POLL_SECONDS, left)):
+                    return False
+        return True
+
+    def lock(self, name: str) -> FileLock:
+        return FileLock(self._path.parent / f".{name}")
+
+    def put_task(self, task: Task) -> None:
+        with self._transaction() as db:
+            db.execute("INSERT OR REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?)", encode_task(task))
+
+    def replace_task(self, task: Task, expected_status: TaskStatus) -> bool:
         with self._transaction() as db:
             changed = db.execute(
                 "REPLACE INTO task SELECT ?, ?, ?, ?, ?, ?, ?, ? FROM task WHERE id = ? AND status = ?",
-                (*_task_row(task), task.id, was),
+                (*encode_task(task), task.id, expected_status),
             )
             return changed.rowcount > 0
 
-    def task(self, task_id: str) -> TaskRecord | None:
+    def task(self, task_id: str) -> Task | None:
         rows = self._read("SELECT * FROM task WHERE id = ?", task_id)
-        return _task(rows[0]) if rows else None
+        return decode_task(rows[0]) if rows else None
 
-    def queued_before(self, task: TaskRecord) -> int:
+    def count_queued_before(self, task: Task) -> int:
         query = "SELECT count(*) FROM task WHERE status = 'queued' AND (created, id) < (?, ?)"
-        return int(self._read(query, task.created, task.id)[0][0])
+        return int(self._read(query, task.created_at, task.id)[0][0])
 
-    def tasks(self, statuses: Collection[TaskStatus], *, limit: int = 1000) -> list[TaskRecord]:
+    def tasks(self, statuses: Collection[TaskStatus], *, limit: int = 1000) -> list[Task]:
         query = "SELECT * FROM task WHERE status IN (SELECT value FROM json_each(?)) ORDER BY created, id LIMIT ?"
-        return [_task(row) for row in self._read(query, json.dumps(list(statuses)), limit)]
+        return [decode_task(row) for row in self._read(query, json.dumps(list(statuses)), limit)]
 
     def prune_tasks(self, before: float, keep: int) -> None:
         with self._transaction() as db:
@@ -285,45 +295,67 @@ class SqliteStore:
                 (before, keep),
             )
 
-    def setting(self, name: str) -> str | None:
+    def request_cancel(self, task_id: str) -> None:
+        with self._transaction() as db:
+            db.execute("INSERT OR IGNORE INTO cancel_request VALUES (?)", (task_id,))
+
+    def cancel_requests(self) -> set[str]:
+        return {task_id for (task_id,) in self._read("SELECT task FROM cancel_request")}
+
+    def delete_cancel_request(self, task_id: str) -> None:
+        if task_id in self.cancel_requests():
+            with self._transaction() as db:
+                db.execute("DELETE FROM cancel_request WHERE task = ?", (task_id,))
+
+    def check_readable(self) -> None:
+        try:
+            self.counts()
+        except sqlite3.Error as error:
+            raise StoreUnavailable(str(error)) from error
+
+    def check_writable(self) -> None:
+        assert self._writer is not None, "the store was opened for reading"
+        try:
+            with self._lock:
+                self._writer.execute("BEGIN IMMEDIATE")
+                self._writer.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            raise StoreUnavailable(str(error)) from error
+
+    def get_value(self, name: str) -> str | None:
         rows = self._read("SELECT value FROM setting WHERE name = ?", name)
         return str(rows[0][0]) if rows else None
 
-    def settings(self, prefix: str) -> dict[str, str]:
+    def list_values(self, prefix: str) -> dict[str, str]:
         query = "SELECT substr(name, ?), value FROM setting WHERE substr(name, 1, ?) = ? ORDER BY name"
         return dict(self._read(query, len(prefix) + 1, len(prefix), prefix))
 
-    def probe(self) -> None:
-        assert self._writer is not None, "the store was opened for reading"
-        with self._lock:
-            self._writer.execute("BEGIN IMMEDIATE")
-            self._writer.execute("ROLLBACK")
-
-    def set_setting(self, name: str, value: str) -> None:
+    def set_value(self, name: str, value: str) -> None:
         with self._transaction() as db:
             db.execute(
                 "INSERT INTO setting VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET value = excluded.value",
                 (name, value),
             )
 
-    def delete_setting(self, name: str) -> None:
+    def delete_value(self, name: str) -> None:
         with self._transaction() as db:
             db.execute("DELETE FROM setting WHERE name = ?", (name,))
 
     def seal(self) -> None:
-        """Make one self-contained file of it, which may then be opened on a medium nobody can write to."""
+        """Make the store one self-contained file that can be opened on read-only media."""
         with self._lock:
             assert self._writer is not None, "the store was opened for reading"
             for reader in list(self._readers):
                 reader.close()
             self._readers.clear()
             self._local = threading.local()
+            self._version_reader = None
             self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._leave_wal(self._writer)
 
     @staticmethod
     def _leave_wal(writer: sqlite3.Connection) -> None:
-        """Wait for whoever is just looking: here SQLite does not do that itself."""
+        """Wait for other readers: SQLite does not do that itself here."""
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
@@ -336,6 +368,7 @@ class SqliteStore:
                 return
 
     def close(self) -> None:
+        self._closed.set()
         with self._lock:
             for connection in (*list(self._readers), self._writer):
                 if connection is not None:
@@ -355,8 +388,9 @@ class SqliteStore:
             self._create(connection)
         elif version != SCHEMA_VERSION:
             connection.close()
-            raise OutdatedStore(f"{self._path} is of another version of Bedstone.")
-        connection.execute("CREATE INDEX IF NOT EXISTS document_by_digest ON document(digest)")
+            raise StoreVersionMismatch(f"{self._path} was written by another version of Bedstone.")
+        connection.executescript(ADDITIONS)
+        self._move_cancel_requests(connection)
         return connection
 
     @staticmethod
@@ -367,6 +401,19 @@ class SqliteStore:
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")
+
+    @staticmethod
+    def _move_cancel_requests(connection: sqlite3.Connection) -> None:
+        """Move the requests to cancel that an earlier version kept among the named values."""
+        old = (len(OLD_CANCEL_PREFIX), OLD_CANCEL_PREFIX)
+        if connection.execute("SELECT 1 FROM setting WHERE substr(name, 1, ?) = ?", old).fetchone():
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(
+                "INSERT OR IGNORE INTO cancel_request SELECT substr(name, ?) FROM setting WHERE substr(name, 1, ?) = ?",
+                (old[0] + 1, *old),
+            )
+            connection.execute("DELETE FROM setting WHERE substr(name, 1, ?) = ?", old)
+            connection.execute("COMMIT")
 
     def _reader(self) -> sqlite3.Connection:
         if self._only_reader is not None:
@@ -383,9 +430,10 @@ class SqliteStore:
             address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, factory=_Reader
         )
         connection.executescript(PRAGMAS)
+        add_functions(connection)
         if self._read_only and connection.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
             connection.close()
-            raise OutdatedStore(f"{self._path} is of another version of Bedstone: build it again.")
+            raise StoreVersionMismatch(f"{self._path} was written by another version of Bedstone. Build it again.")
         with self._lock:
             self._readers.add(connection)
         return connection
@@ -394,10 +442,10 @@ class SqliteStore:
         return self._reader().execute(query, values).fetchall()
 
     @contextmanager
-    def _transaction(self, *, documents: bool = False) -> Iterator[sqlite3.Connection]:
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
         assert self._writer is not None, "the store was opened for reading"
         with self._lock:
-            # A deferred transaction that reads first fails at once when somebody else commits in between.
+            # A deferred transaction that reads first fails at once when another connection commits in between.
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writer
@@ -405,11 +453,10 @@ class SqliteStore:
                 self._writer.execute("ROLLBACK")
                 raise
             self._writer.execute("COMMIT")
-            self._written += documents
 
     @staticmethod
     def _remove(db: sqlite3.Connection, document_id: str) -> tuple[int, int]:
-        """Delete a document; the range of chunk numbers that are gone with it."""
+        """Delete a document; return the range of its chunk numbers."""
         first, last = db.execute(
             "SELECT min(rowid), max(rowid) FROM chunk WHERE document = ?", (document_id,)
         ).fetchone()
@@ -418,7 +465,7 @@ class SqliteStore:
 
     @staticmethod
     def _insert_chunks(db: sqlite3.Connection, document_id: str, chunks: Sequence[Chunk]) -> tuple[int, int]:
-        """Add chunks; their range of numbers, which has no gaps because nobody else writes meanwhile."""
+        """Add chunks; return their range of numbers, without gaps because the transaction excludes other writers."""
         last = 0
         for position, chunk in enumerate(chunks):
             cursor = db.execute(
@@ -433,8 +480,8 @@ class SqliteStore:
                     chunk.heading,
                     chunk.page,
                     _facets_id(db, chunk.facets),
-                    zlib.compress(chunk.text.encode(), 1),
-                    zlib.compress(chunk.plain.encode(), 1),
+                    encode_text(chunk.text),
+                    encode_text(chunk.plain),
                 ),
             )
             last = int(cursor.lastrowid or 0)
@@ -442,7 +489,7 @@ class SqliteStore:
 
 
 def _facets_id(db: sqlite3.Connection, facets: Mapping[str, str]) -> int:
-    pairs = json.dumps(dict(facets), sort_keys=True, ensure_ascii=False)
+    pairs = encode_facets(facets)
     found = db.execute("SELECT id FROM facets WHERE pairs = ?", (pairs,)).fetchone()
     return int(found[0] if found else db.execute("INSERT INTO facets(pairs) VALUES (?)", (pairs,)).lastrowid or 0)
 
@@ -452,49 +499,3 @@ def _record(db: sqlite3.Connection, kind: str, came: tuple[int, int], gone: tupl
         "INSERT INTO change(stamp, kind, first, last, gone_first, gone_last) VALUES (?, ?, ?, ?, ?, ?)",
         (secrets.randbits(62), kind, *came, *gone),
     )
-
-
-def _task_row(task: TaskRecord) -> tuple[Any, ...]:
-    details = json.dumps(dict(task.details), ensure_ascii=False)
-    return (task.id, task.kind, task.status, task.created, details, task.started, task.finished, task.attempts)
-
-
-def _task(row: Any) -> TaskRecord:
-    identity, kind, status, created, details, started, finished, attempts = row
-    return TaskRecord(identity, kind, status, created, json.loads(details), started, finished, attempts)
-
-
-def _document(row: tuple[str, str, str, str]) -> Document:
-    identity, title, digest, metadata = row
-    return Document(identity, title, digest, json.loads(metadata))
-
-
-def _chunk(row: Any) -> StoredChunk:
-    *head, text, plain = row
-    return _head(head, _text(text), _text(plain))
-
-
-def _head(row: Any, text: str = "", plain: str = "") -> StoredChunk:
-    rowid, document, position, identity, heading, level, breadcrumb, page, pairs = row
-    chunk = Chunk(identity, text, plain, heading, level, _breadcrumb(breadcrumb), _pairs(pairs), page)
-    return StoredChunk(rowid, document, position, chunk)
-
-
-def _text(packed: bytes) -> str:
-    return zlib.decompress(packed).decode()
-
-
-def _numbers(rowids: Sequence[int]) -> str:
-    """Numbers for `json_each`; numpy's are no JSON."""
-    return json.dumps([int(rowid) for rowid in rowids])
-
-
-@lru_cache(maxsize=4096)
-def _pairs(text: str) -> Mapping[str, str]:
-    pairs: Mapping[str, str] = json.loads(text)
-    return pairs
-
-
-@lru_cache(maxsize=4096)
-def _breadcrumb(text: str) -> tuple[str, ...]:
-    return tuple(json.loads(text))

@@ -15,10 +15,10 @@ from anyio import to_thread
 from pydantic import ConfigDict, Field
 
 from bedstone.errors import BedstoneError, InvalidInput, Unavailable, UnknownPrompt, UnknownResource, UnknownTask
-from bedstone.store.engine import TaskRecord
+from bedstone.records import Task
 from bedstone.store.engines.memory import MemoryStore
-from bedstone.tasks import Duties, TaskRunner
 from bedstone.tasks import Progress as TaskProgress
+from bedstone.tasks import TaskHandler, TaskRunner
 from bedstone.toolkit import (
     Arguments,
     Audio,
@@ -78,6 +78,22 @@ class HandwrittenTool(Tool):
         return SCHEMA
 
 
+class _Jobs(TaskHandler):
+    """The jobs that run in threads."""
+
+    def run(self, task: Task, progress: TaskProgress) -> Mapping[str, Any]:
+        """Compute for a while, or fail."""
+        if task.kind == "failing_job":
+            raise Unavailable("This job always fails")
+        if task.kind == "protocol_error_job":
+            raise RuntimeError("broken on purpose")
+        end = time.monotonic() + float(task.payload["seconds"])
+        while time.monotonic() < end:
+            progress.update("Computing", 0, 1)
+            time.sleep(STEP_SECONDS)
+        return {}
+
+
 class ConformanceToolset(Toolset):
     """Nothing a user wants; everything the suite asks for."""
 
@@ -101,9 +117,8 @@ class ConformanceToolset(Toolset):
 
     def __init__(self, *, read_only: bool = False) -> None:
         super().__init__(read_only=read_only)
-        duties = Duties(self._work, undo=lambda _: None)
         self._jobs = MemoryStore()
-        self._runner = TaskRunner(self._jobs, duties, workers=8)
+        self._runner = TaskRunner(self._jobs, _Jobs(), workers=8)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[object]:
@@ -135,44 +150,31 @@ class ConformanceToolset(Toolset):
     async def start_task(self, name: str, arguments: Arguments) -> TaskView:
         """Begin one of the jobs."""
         task = self._runner.submit(name, arguments.model_dump())
-        return TaskView(task.id, "working", task.created, task.created)
+        return TaskView(task.id, "working", task.created_at, task.created_at)
 
     async def task(self, task_id: str) -> TaskView:
         """How far a job has come."""
         task = self._jobs.task(task_id)
         if task is None:
             raise UnknownTask(f"Unknown task: {task_id}", task_id=task_id)
-        updated = task.finished or task.started or task.created
-        match task.status, task.details.get("error"):
+        updated = task.finished_at or task.started_at or task.created_at
+        match task.status, task.error.code if task.error else None:
             case ("failed", "internal_error"):
-                return TaskView(task_id, "failed", task.created, updated, "Internal error")
+                return TaskView(task_id, "failed", task.created_at, updated, "Internal error")
             case ("failed", _):
-                reply = Reply(str(task.details["message"]), is_error=True)
-                return TaskView(task_id, "completed", task.created, updated, reply=reply)
+                reply = Reply(task.error.message if task.error else "", is_error=True)
+                return TaskView(task_id, "completed", task.created_at, updated, reply=reply)
             case ("completed", _):
-                return TaskView(task_id, "completed", task.created, updated, reply=Reply("Computed."))
+                return TaskView(task_id, "completed", task.created_at, updated, reply=Reply("Computed."))
             case ("cancelled", _):
-                return TaskView(task_id, "cancelled", task.created, updated)
+                return TaskView(task_id, "cancelled", task.created_at, updated)
             case _:
-                return TaskView(task_id, "working", task.created, updated)
+                return TaskView(task_id, "working", task.created_at, updated)
 
     async def cancel_task(self, task_id: str) -> bool:
         """End a job."""
         await self.task(task_id)
         return self._runner.cancel(task_id)
-
-    @staticmethod
-    def _work(task: TaskRecord, progress: TaskProgress) -> Mapping[str, Any]:
-        """What the jobs do, in a thread."""
-        if task.kind == "failing_job":
-            raise Unavailable("This job always fails")
-        if task.kind == "protocol_error_job":
-            raise RuntimeError("broken on purpose")
-        end = time.monotonic() + float(task.details["seconds"])
-        while time.monotonic() < end:
-            progress.update("Computing", 0, 1)
-            time.sleep(STEP_SECONDS)
-        return {}
 
     @tool("test_simple_text", "Answers with text", title="Simple text")
     async def simple_text(self, _: NoArguments) -> str:

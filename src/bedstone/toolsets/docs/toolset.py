@@ -226,7 +226,7 @@ def _title(path: str) -> str:
 
 def _block(stored: "StoredChunk", distance: int, total: int) -> str:
     role = "Target" if distance == 0 else f"Context: {distance:+d}"
-    return f"--- Chunk: {stored.chunk.id} (Chunk {stored.position + 1} of {total}) ({role}) ---\n{stored.chunk.text}"
+    return f"--- Chunk: {stored.head.id} (Chunk {stored.head.position + 1} of {total}) ({role}) ---\n{stored.text}"
 
 
 def _result(page: "DocPage") -> SearchResult:
@@ -238,14 +238,14 @@ def _result(page: "DocPage") -> SearchResult:
 
 
 def _hit(hit: "DocHit") -> SearchHit:
-    chunk = hit.stored.chunk
+    chunk = hit.head
     return SearchHit(
         chunk_id=chunk.id,
         score=hit.score,
         heading=chunk.heading,
         breadcrumb=" > ".join(chunk.breadcrumb),
         snippet=hit.snippet.text,
-        filepath=hit.stored.document,
+        filepath=chunk.document_id,
         metadata=dict(chunk.facets),
         highlights=list(hit.snippet.highlights),
     )

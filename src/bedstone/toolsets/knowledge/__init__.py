@@ -1,1 +1,1 @@
-"""Files people add: the seven knowledge tools."""
+"""The toolset of the knowledge base."""

@@ -1,4 +1,4 @@
-"""What the knowledge tools take and answer, as the contract prints it."""
+"""The arguments and results of the knowledge tools, as the contract prints them."""
 
 from datetime import date
 from typing import Annotated, Any, Literal
@@ -15,7 +15,7 @@ def _uuid(text: str) -> str:
 
 
 def _filters(filters: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Only what can be compared: names, lists of names, and a range of days."""
+    """Check the filters that have a form: formats, and a range of days."""
     kinds = (filters or {}).get("format")
     if kinds is not None and not all(isinstance(item, str) for item in (kinds if isinstance(kinds, list) else [kinds])):
         raise ValueError("format must be a format or a list of formats")
@@ -76,7 +76,7 @@ class Show(Arguments):
 
 
 class Clear(Arguments):
-    # Required of clients; but what is missing is a question to them, not an error.
+    # Required in the schema; but a missing value asks for confirmation and is not an error.
     model_config = ConfigDict(json_schema_extra={"required": ["confirm", "confirmation_phrase"]})
 
     confirm: Annotated[Any, WithJsonSchema({"type": "boolean"})] = Field(

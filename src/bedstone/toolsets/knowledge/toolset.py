@@ -1,4 +1,4 @@
-"""The knowledge toolset: add files, find passages in them, manage what is there."""
+"""The knowledge toolset: add files, search them, manage documents."""
 
 import asyncio
 import logging
@@ -14,9 +14,9 @@ import anyio
 from anyio import to_thread
 from pydantic import Field, create_model
 
-from bedstone.errors import BedstoneError, InvalidInput, MissingArgument, ReadOnly, UnknownTask
-from bedstone.services.knowledge.collections import DEFAULT, contexts_of
+from bedstone.errors import BedstoneError, InvalidInput, MissingArgument, ReadOnly
 from bedstone.services.knowledge.opening import watched_folders
+from bedstone.services.knowledge.records import DEFAULT_COLLECTION
 from bedstone.toolkit import Arguments, NoArguments, Progress, Reply, TaskView, Tool, Toolset, ToolsetContext, tool
 from bedstone.toolsets.knowledge import views
 from bedstone.toolsets.knowledge.contract import (
@@ -39,6 +39,7 @@ from bedstone.toolsets.knowledge.contract import (
     DocumentToRemove,
     FoundPassages,
     Get,
+    ListedDocument,
     PassageText,
     Queued,
     Remove,
@@ -50,24 +51,20 @@ from bedstone.toolsets.knowledge.contract import (
     TaskStatusArguments,
 )
 
-if TYPE_CHECKING:  # the engine is imported when it is first asked, not when the server starts
+if TYPE_CHECKING:  # the engine is imported when it is first needed, not when the server starts
+    from bedstone.records import Task
     from bedstone.services.knowledge.service import KnowledgeBase
     from bedstone.services.service import Handle
-    from bedstone.store.engine import TaskRecord
 
 logger = logging.getLogger(__name__)
 
 PHRASE = "DELETE ALL"
-POLL_SECONDS = 0.1
-ERROR_NAMES = {
-    "missing_argument": "missing_required_parameter",
-    "invalid_input": "invalid_parameter",
-    "unknown_argument": "invalid_parameter",
-}
+REPORT_SECONDS = 0.05  # at least, between two reports of progress
+MAX_WATCHERS = 1_000  # threads that wait for tasks; they leave those of other calls free
 
 
 class KnowledgeToolset(Toolset):
-    """Serves one knowledge base, opened when it is first needed."""
+    """Serves one knowledge base, which is opened when it is first needed."""
 
     label = "knowledge"
     title = "Knowledge base"
@@ -83,7 +80,7 @@ class KnowledgeToolset(Toolset):
         super().__init__(base, read_only=read_only)
         self._base = base
         self._top_k = top_k
-        self._reports: set[asyncio.Task[None]] = set()  # the event loop keeps no reference of its own
+        self._reports: set[asyncio.Task[None]] = set()  # the event loop keeps weak references only
 
     @classmethod
     def build(cls, context: ToolsetContext) -> "KnowledgeToolset":
@@ -105,9 +102,9 @@ class KnowledgeToolset(Toolset):
 
     @cached_property
     def tools(self) -> Mapping[str, Tool]:
-        """As declared, with the operator's number of results."""
-        default, most = self._top_k
-        top_k = (int, Field(default, ge=1, le=most, description=Search.model_fields["top_k"].description))
+        """Return the declared tools, with the operator's number of results."""
+        default, maximum = self._top_k
+        top_k = (int, Field(default, ge=1, le=maximum, description=Search.model_fields["top_k"].description))
         search = create_model("Search", __base__=Search, top_k=top_k)
         declared = super().tools
         return {**declared, "knowledge-search": replace(declared["knowledge-search"], arguments=search)}
@@ -122,22 +119,21 @@ class KnowledgeToolset(Toolset):
     )
     async def add(self, arguments: Add, progress: Progress) -> Queued | Added:
         """Check and copy the file, then read it now or in the background."""
+        task = await self._submit(arguments)
         if arguments.in_background:
-            task = await self._added(arguments)
             await progress(0.0, 1.0, "Queued")
             later = progress.later(task.id)
             if later is not None:
                 report = asyncio.create_task(self._report(task.id, later))
                 self._reports.add(report)
                 report.add_done_callback(self._reports.discard)
-            seconds = await self._base.run(lambda base: base.estimate(int(task.details["size"])))
+            seconds = await self._base.run(lambda base: base.estimate_seconds(task))
             return Queued(task_id=task.id, message="Document queued for processing", estimated_time_seconds=seconds)
-        task = await self._added(arguments)
         try:
             ended = await self._wait(task.id, progress)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
-                await self._base.run(lambda base: base.tasks.cancel(task.id))
+                await self._base.run(lambda base: base.cancel(task.id))
             raise
         if ended.status != "completed":
             raise views.failure(ended)
@@ -146,17 +142,13 @@ class KnowledgeToolset(Toolset):
 
     @tool("knowledge-search", "Search the knowledge base using natural language query", title="Search knowledge")
     async def search(self, arguments: Search) -> FoundPassages:
-        """Passages with their file and page, the best first."""
+        """Return chunks with their file and page, the best first."""
+        from bedstone.services.knowledge.service import KnowledgeQuery  # noqa: PLC0415 - loads the engine
+
         started = time.perf_counter()
-        hits = await self._base.run(
-            lambda base: base.search(
-                arguments.query,
-                top_k=arguments.top_k,
-                min_relevance=arguments.min_relevance,
-                filters=arguments.filters,
-                context=arguments.context,
-            )
-        )
+        limits = (arguments.top_k, arguments.min_relevance)
+        query = KnowledgeQuery(arguments.query, *limits, arguments.filters or {}, arguments.context)
+        hits = await self._base.run(lambda base: base.search(query))
         return FoundPassages(
             query=arguments.query,
             results=[views.passage(hit) for hit in hits],
@@ -173,9 +165,9 @@ class KnowledgeToolset(Toolset):
         destructive=True,
     )
     async def remove(self, arguments: Remove) -> Removed | ConfirmRemoval:
-        """Ask first."""
+        """Ask for confirmation first."""
         document_id = arguments.document_id
-        filename = await self._base.run(lambda base: base.removable(document_id))
+        filename = await self._base.run(lambda base: base.filename_to_remove(document_id))
         if not arguments.confirm:
             count = await self._base.run(lambda base: base.chunk_count(document_id))
             return ConfirmRemoval(
@@ -189,12 +181,12 @@ class KnowledgeToolset(Toolset):
 
     @tool("knowledge-show", "List all documents in the knowledge base with metadata", title="List documents")
     async def show(self, arguments: Show) -> Documents:
-        """What is there and what is on its way, a page at a time."""
-        page, total = await self._base.run(lambda base: views.listed(base, arguments))
+        """List documents and the files in process, a page at a time."""
+        documents, total = await self._list(arguments)
         if not total:
-            said = f"Context '{arguments.context}' is empty" if arguments.context else "Knowledge base is empty"
-            return Documents(documents=[], total_count=0, message=said)
-        return Documents(documents=page, total_count=total, limit=arguments.limit, offset=arguments.offset)
+            message = f"Context '{arguments.context}' is empty" if arguments.context else "Knowledge base is empty"
+            return Documents(documents=[], total_count=0, message=message)
+        return Documents(documents=documents, total_count=total, limit=arguments.limit, offset=arguments.offset)
 
     @tool(
         "knowledge-clear",
@@ -204,30 +196,30 @@ class KnowledgeToolset(Toolset):
         destructive=True,
     )
     async def clear(self, arguments: Clear) -> Cleared | ConfirmClearing:
-        """Only with the phrase."""
+        """Remove everything, if the phrase is given."""
         if arguments.confirm is not True or arguments.confirmation_phrase != PHRASE:
-            count = await self._base.run(lambda base: base.store.counts().documents)
+            count = await self._base.run(lambda base: base.count_documents())
             return ConfirmClearing(
                 message="This action will delete ALL documents. "
                 "Set confirm=true and confirmation_phrase='DELETE ALL' to proceed",
                 current_document_count=count,
             )
-        documents, vectors, megabytes = await self._base.run(lambda base: base.clear())
+        report = await self._base.run(lambda base: base.clear())
         return Cleared(
-            documents_removed=documents,
-            embeddings_removed=vectors,
-            storage_freed_mb=round(megabytes, 2),
+            documents_removed=report.documents,
+            embeddings_removed=report.vectors,
+            storage_freed_mb=round(report.freed_bytes / views.MEGABYTE, 2),
             message="Knowledge base cleared successfully",
         )
 
     @tool("knowledge-status", "Get knowledge base statistics and health status", title="Knowledge base status")
     async def status(self, _: NoArguments) -> Status:
-        """Figures, and health as probed just now."""
+        """Return figures, and health as checked now."""
         return await self._base.run(views.status)
 
     @tool("knowledge-task-status", "Get status of an async processing task", title="Task status")
     async def task_status(self, arguments: TaskStatusArguments) -> TaskState:
-        """Where a task is."""
+        """Return the state of a task."""
         return await self._base.run(lambda base: views.task_state(base, arguments.task_id))
 
     @tool(
@@ -236,7 +228,7 @@ class KnowledgeToolset(Toolset):
         title="Read a document",
     )
     async def get(self, arguments: Get) -> DocumentText | PassageText:
-        """The text as it was read from the file."""
+        """Return text as it was read from the file."""
         chunk_id, document_id = arguments.chunk_id, arguments.document_id
         if chunk_id is not None and document_id is not None:
             raise InvalidInput("Give document_id or chunk_id, not both", parameter="chunk_id")
@@ -253,25 +245,25 @@ class KnowledgeToolset(Toolset):
         read_only=False,
     )
     async def context_create(self, arguments: ContextCreate) -> ContextCreated:
-        """A collection without documents."""
-        made = await self._base.run(lambda base: base.contexts.create(arguments.name, arguments.description))
+        """Create a collection without documents."""
+        made = await self._base.run(lambda base: base.collections.create(arguments.name, arguments.description))
         return ContextCreated(context=views.context_facts(made), message=f"Context '{made.name}' created")
 
     @tool("knowledge-context-list", "List the contexts of the knowledge base", title="List contexts")
     async def context_list(self, _: NoArguments) -> ContextList:
-        """All of them, `default` first."""
-        found = await self._base.run(lambda base: base.contexts.all())
+        """List all collections, `default` first."""
+        found = await self._base.run(lambda base: base.collections.all())
         return ContextList(contexts=[views.context_facts(item) for item in found], total_count=len(found))
 
     @tool("knowledge-context-show", "Show a context and its documents", title="Show a context")
     async def context_show(self, arguments: ContextShow) -> ContextShown:
-        """A context, its documents a page at a time."""
-        context = await self._base.run(lambda base: base.contexts.get(arguments.name))
-        asked = Show(limit=arguments.limit, offset=arguments.offset, context=arguments.name)
-        page, total = await self._base.run(lambda base: views.listed(base, asked))
+        """Return a collection, its documents a page at a time."""
+        context = await self._base.run(lambda base: base.collections.get(arguments.name))
+        page = Show(limit=arguments.limit, offset=arguments.offset, context=arguments.name)
+        documents, total = await self._list(page)
         return ContextShown(
             context=views.context_facts(context),
-            documents=page,
+            documents=documents,
             total_count=total,
             limit=arguments.limit,
             offset=arguments.offset,
@@ -285,17 +277,17 @@ class KnowledgeToolset(Toolset):
         destructive=True,
     )
     async def context_delete(self, arguments: ContextDelete) -> ContextDeleted | ConfirmContextDeletion:
-        """Ask first where documents would belong nowhere."""
+        """Ask for confirmation first if documents are in no other collection."""
         name = arguments.name
-        held = await self._base.run(lambda base: base.contexts.documents(name))
-        alone = sum(contexts_of(document) == (name,) for document in held)
-        if alone and not arguments.confirm and name != DEFAULT:
+        documents = await self._base.run(lambda base: base.collections.documents(name))
+        alone = sum(document.collections == (name,) for document in documents)
+        if alone and not arguments.confirm and name != DEFAULT_COLLECTION:
             return ConfirmContextDeletion(
-                message=f"Documents that are in no other context will move to '{DEFAULT}'. Set confirm=true to proceed",
+                message="Documents that are in no other context will move to 'default'. Set confirm=true to proceed",
                 name=name,
                 documents_only_here=alone,
             )
-        count = await self._base.run(lambda base: base.contexts.delete(name))
+        count = await self._base.run(lambda base: base.collections.delete(name))
         return ContextDeleted(
             name=name,
             documents_unlinked=count,
@@ -304,62 +296,75 @@ class KnowledgeToolset(Toolset):
         )
 
     def render_error(self, error: BedstoneError) -> Reply:
-        """The contract's names and shape."""
-        name = ERROR_NAMES.get(error.code, error.code)
-        return Reply({"success": False, "error": name, "message": error.message, **error.details}, is_error=True)
+        """Return the error with the contract's names and shape."""
+        return views.error_reply(error)
 
     async def start_task(self, name: str, arguments: Arguments) -> TaskView:
-        """Begin to read a file."""
+        """Add a file in the background."""
         assert name == "knowledge-add"
         assert isinstance(arguments, Add)
-        task = await self._added(arguments)
-        return await self._base.run(lambda base: views.task_view(base, task))
+        return views.task_view(await self._submit(arguments))
 
     async def task(self, task_id: str) -> TaskView:
-        """How far a file's processing has come."""
-        task = await self._record(task_id)
-        return await self._base.run(lambda base: views.task_view(base, task))
+        """Return the state of a task."""
+        return views.task_view(await self._base.run(lambda base: base.task(task_id)))
 
     async def cancel_task(self, task_id: str) -> bool:
-        """Cancel a file's processing."""
-        await self._record(task_id)
+        """Cancel a task."""
+        await self.task(task_id)
         if self._read_only:
             raise ReadOnly("This server is read-only; cancelling would change something.")
-        return await self._base.run(lambda base: base.tasks.cancel(task_id))
+        return await self._base.run(lambda base: base.cancel(task_id))
 
-    async def _added(self, arguments: Add) -> "TaskRecord":
+    async def _submit(self, arguments: Add) -> "Task":
         return await self._base.run(
             lambda base: base.add(
                 Path(arguments.file_path),
-                arguments.metadata or {},
+                arguments.metadata,
                 force_ocr=arguments.force_ocr,
-                contexts=arguments.contexts or (),
+                collections=arguments.contexts or (),
             )
         )
 
-    async def _record(self, task_id: str) -> "TaskRecord":
-        task = await self._base.run(lambda base: base.store.task(task_id))
-        if task is None:
-            raise UnknownTask(f"Unknown task: {task_id}", task_id=task_id)
-        return task
+    async def _list(self, arguments: Show) -> tuple[list[ListedDocument], int]:
+        from bedstone.services.knowledge.listing import ListQuery  # noqa: PLC0415 - loads the engine
 
-    async def _wait(self, task_id: str, progress: Progress) -> "TaskRecord":
-        """Until a task has ended, telling how far it is."""
+        order = (arguments.sort_by, arguments.sort_order == "desc")
+        query = ListQuery(*order, arguments.offset, arguments.limit, arguments.context)
+
+        def list_documents(base: "KnowledgeBase") -> tuple[list[ListedDocument], int]:
+            page = base.list_documents(query)
+            return views.rows(base, page.documents), page.total
+
+        return await self._base.run(list_documents)
+
+    async def _wait(self, task_id: str, progress: Progress) -> "Task":
+        """Wait until a task has finished, and report its progress."""
         base = await self._base.open()
-        said = -1.0
-        while (task := await to_thread.run_sync(base.store.task, task_id)) is not None and not task.finished:
-            current = base.tasks.progress(task_id)
-            if current is not None and current.share > said:
-                said = current.share
-                await progress(round(said, 4), 1.0, current.step or "Starting")
-            await anyio.sleep(POLL_SECONDS)
-        assert task is not None
-        return task
+        revision, reported = None, -1.0
+
+        def next_state(after: int | None) -> "tuple[int, Task]":
+            return base.next_revision(after), base.task(task_id)
+
+        while True:
+            revision, task = await to_thread.run_sync(
+                next_state, revision, abandon_on_cancel=True, limiter=self._watchers
+            )
+            if task.finished_at is not None:
+                return task
+            if task.status == "running" and task.progress is not None and task.progress.share > reported:
+                reported = task.progress.share
+                await progress(round(reported, 4), 1.0, task.progress.step or "Starting")
+            await anyio.sleep(REPORT_SECONDS)
 
     async def _report(self, task_id: str, progress: Progress) -> None:
-        """Tell about a task whose call was answered long ago; a client that is gone by now is no problem."""
+        """Report the progress of a task whose call was answered; the client may have disconnected."""
         try:
             ended = await self._wait(task_id, progress)
             await progress(1.0, 1.0, ended.status.capitalize())
         except Exception:
-            logger.debug("Nobody hears how far %s is", task_id, exc_info=True, extra={"action": "unheard"})
+            logger.debug("Cannot report the progress of %s", task_id, exc_info=True, extra={"action": "unreported"})
+
+    @cached_property
+    def _watchers(self) -> anyio.CapacityLimiter:
+        return anyio.CapacityLimiter(MAX_WATCHERS)

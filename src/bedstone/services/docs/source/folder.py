@@ -91,8 +91,9 @@ class DocumentsFolder:
             return ""
         if time.time() - status.st_mtime < SETTLED_SECONDS:
             return ""
-        parts = (FORMAT, strategy, sorted(facets.items()), status.st_size, status.st_mtime_ns)
-        return blake2b(repr(parts).encode(), digest_size=16).hexdigest()
+        facts = f"{sorted(facets.items())!r}, {status.st_size}, {status.st_mtime_ns}"
+        parts = f"({FORMAT!r}, {_fingerprint(strategy)}, {facts})"
+        return blake2b(parts.encode(), digest_size=16).hexdigest()
 
     def read(self, path: str) -> SourceFile:
         """Read one file and work out how it is to be cut."""
@@ -107,7 +108,7 @@ class DocumentsFolder:
             strategy, facets = front.apply(strategy, facets)
         except InvalidManifest as error:
             raise InvalidManifest(f"{path}: {error.message}") from None
-        depends_on = f"{FORMAT}\n{strategy}\n{sorted(facets.items())}\n".encode() + data
+        depends_on = f"{FORMAT}\n{_fingerprint(strategy)}\n{sorted(facets.items())}\n".encode() + data
         digest = blake2b(depends_on, digest_size=16).hexdigest()
         return SourceFile(path, front.body, strategy, facets, front.title, digest, signature, blocks, front)
 
@@ -195,3 +196,9 @@ def _parsed_html(path: str, data: bytes) -> FrontMatter:
     except Unreadable as error:
         raise UnreadableFile(f"{path}: {error.message}") from None
     return FrontMatter(body, title=title)
+
+
+def _fingerprint(strategy: Strategy) -> str:
+    """Return the text that digests depend on; with another spelling every corpus would be cut and embedded again."""
+    sizes = f"max_chunk_size={strategy.max_chunk_size}, min_chunk_size={strategy.min_chunk_size}"
+    return f"Strategy(chunk_by={strategy.chunk_by!r}, {sizes})"

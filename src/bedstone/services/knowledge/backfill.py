@@ -1,0 +1,90 @@
+"""Vectors for completed documents that have none: added without a model, or embedded with another one."""
+
+import logging
+import threading
+from collections.abc import Iterator
+
+from bedstone.records import Document
+from bedstone.search.live_index import LiveIndex
+from bedstone.services.knowledge.records import FileDocument
+from bedstone.store.engine import Store
+
+logger = logging.getLogger(__name__)
+
+CHECK_SECONDS = 2.0
+CHUNKS_AT_ONCE = 1_000
+
+
+class Backfill:
+    """A thread that embeds what has no vectors."""
+
+    def __init__(self, store: Store, index: LiveIndex, throttle: threading.Semaphore) -> None:
+        self._store = store
+        self._index = index
+        self._throttle = throttle
+        self._requested = threading.Event()
+        self._requested.set()  # check once at the start
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread = threading.Thread(target=self._run, name="knowledge-vectors", daemon=True)
+        self._thread.start()
+
+    def request(self) -> None:
+        """Check again: a document may have no vectors."""
+        self._requested.set()
+
+    def stop(self) -> None:
+        """Stop after the current batch."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(10)
+
+    def _run(self) -> None:
+        while not self._stop.wait(CHECK_SECONDS):
+            if not self._requested.is_set() and not self._index.forgot_vectors:
+                continue
+            self._requested.clear()
+            try:
+                self._embed_all()
+            except Exception:  # the model may answer at the next check
+                logger.exception("Cannot embed documents", extra={"action": "vectors_failed"})
+                self._requested.set()
+
+    def _embed_all(self) -> None:
+        self._index.forgot_vectors = False
+        if not self._store.chunks_without_vectors(limit=1):  # then the model need not be loaded
+            return
+        embedder = self._index.embedder
+        if embedder is None:
+            if self._index.model_problem() is not None:  # otherwise none is configured
+                self._requested.set()
+            return
+        from bedstone.search.indexer import embed_missing  # noqa: PLC0415 - loads numpy
+
+        self._index.check_model()
+        self._index.forgot_vectors = False
+        for document in self._documents_without_vectors():
+            embed_missing(
+                self._store,
+                embedder,
+                document_id=document.id,
+                title=document.title,
+                should_stop=self._stop.is_set,
+                workers=1,
+                throttle=self._throttle,
+            )
+
+    def _documents_without_vectors(self) -> Iterator[Document]:
+        """Iterate over completed documents; the others get their vectors from their tasks."""
+        after = 0
+        while not self._stop.is_set() and (
+            chunks := self._store.chunks_without_vectors(after=after, limit=CHUNKS_AT_ONCE)
+        ):
+            after = chunks[-1].head.rowid
+            for document_id in dict.fromkeys(stored.head.document_id for stored in chunks):
+                document = self._store.document(document_id)
+                if document is not None and FileDocument.from_stored(document).status == "completed":
+                    yield document

@@ -1,0 +1,167 @@
+"""The SQL of the SQLite engine: its tables, and conditions on documents."""
+
+import json
+import re
+import sqlite3
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any
+
+from bedstone.store.filters import AttributeBetween, AttributeContains, AttributeHas, AttributeIn, Condition, Order
+
+SCHEMA_VERSION = 2
+SCHEMA = """
+CREATE TABLE document(id TEXT PRIMARY KEY, title TEXT NOT NULL, digest TEXT NOT NULL, metadata TEXT NOT NULL);
+CREATE TABLE chunk(
+    rowid INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    document TEXT NOT NULL REFERENCES document(id) ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    level INTEGER NOT NULL,
+    breadcrumb TEXT NOT NULL,
+    heading TEXT NOT NULL,
+    page INTEGER,
+    facets INTEGER NOT NULL REFERENCES facets(id),
+    text BLOB NOT NULL,
+    plain BLOB NOT NULL
+);
+CREATE INDEX chunk_of_document ON chunk(document, position);
+CREATE TABLE facets(id INTEGER PRIMARY KEY, pairs TEXT NOT NULL UNIQUE);
+CREATE TABLE passage(
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    chunk INTEGER NOT NULL REFERENCES chunk(rowid) ON DELETE CASCADE,
+    start INTEGER NOT NULL,
+    "end" INTEGER NOT NULL,
+    vector BLOB NOT NULL
+);
+CREATE INDEX passage_of_chunk ON passage(chunk, start);
+CREATE TABLE change(
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    stamp INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    gone_first INTEGER NOT NULL,
+    gone_last INTEGER NOT NULL
+);
+CREATE TABLE task(
+    id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    status TEXT NOT NULL,
+    created REAL NOT NULL,
+    details TEXT NOT NULL,
+    started REAL,
+    finished REAL,
+    attempts INTEGER NOT NULL
+);
+CREATE INDEX task_by_status ON task(status, created);
+CREATE TABLE setting(name TEXT PRIMARY KEY, value TEXT NOT NULL);
+"""
+# Added since the schema got its version; a store without them is complete.
+ADDITIONS = """
+CREATE INDEX IF NOT EXISTS document_by_digest ON document(digest);
+CREATE INDEX IF NOT EXISTS document_by_added ON document(CAST(json_extract(metadata, '$.added') AS REAL) DESC, id);
+CREATE INDEX IF NOT EXISTS document_by_contexts ON document(json_extract(metadata, '$.contexts'), id);
+CREATE TABLE IF NOT EXISTS cancel_request(task TEXT PRIMARY KEY);
+"""
+OLD_CANCEL_PREFIX = "cancel:"  # where earlier versions kept requests to cancel, among the named values
+PRAGMAS = """
+PRAGMA synchronous = NORMAL;
+PRAGMA foreign_keys = ON;
+PRAGMA temp_store = MEMORY;
+PRAGMA mmap_size = 268435456;
+PRAGMA cache_size = -32000;
+"""
+
+# Items of a JSON text that are among the wanted ones.
+WANTED_ITEMS = """
+SELECT 1 FROM json_each({items}) AS item, json_each(?) AS wanted WHERE item.value IS wanted.value
+AND (item.type IN ('array', 'object')) = (wanted.type IN ('array', 'object'))
+"""
+PLAIN_WORDS = re.compile(r"[A-Za-z0-9 _.-]+")  # the same in every JSON text
+MEMBER_ITEMS = """
+coalesce((
+    SELECT CASE type WHEN 'array' THEN value WHEN 'object' THEN json_array(json(value)) ELSE json_array(value) END
+    FROM json_each({data}) WHERE key = ?
+), '[null]')
+"""
+
+
+def add_functions(connection: sqlite3.Connection) -> None:
+    """Add the functions that conditions and orders use."""
+    connection.create_function("fold_case", 1, str.lower, deterministic=True)  # SQLite's own knows ASCII only
+    connection.create_function("repair_json", 1, _repair_json, deterministic=True)
+
+
+def _repair_json(text: str | None) -> str:
+    """Return JSON that SQLite can parse: null for a missing text, and for the NaN that Python writes."""
+    return json.dumps(json.loads(text or "null", parse_constant=lambda _: None))
+
+
+def attribute(name: str) -> str:
+    """Return the expression for an attribute of a document."""
+    assert name.isidentifier(), name
+    return f"json_extract(metadata, '$.{name}')"
+
+
+def where_clause(conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
+    """Return the clause for documents that meet every condition, and its parameters."""
+    pairs = [_condition(item) for item in conditions]
+    text = " AND ".join(text for text, _ in pairs)
+    return f"WHERE {text}" if pairs else "", [value for _, values in pairs for value in values]
+
+
+def order_clause(order: Order | None) -> str:
+    """Return the clause that sorts documents."""
+    if order is None:
+        return "ORDER BY id"
+    value = attribute(order.name)
+    key = f"CAST({value} AS REAL)" if order.is_number else f"fold_case(coalesce({value}, ''))"
+    return f"ORDER BY {key} {'DESC' if order.descending else 'ASC'}, id"
+
+
+def _condition(condition: Condition) -> tuple[str, list[Any]]:
+    value = attribute(condition.name)
+    match condition:
+        case AttributeIn(_, values):
+            return f"{value} IN (SELECT value FROM json_each(?))", [json.dumps(values)]
+        case AttributeBetween(_, low, high):
+            return f"CAST({value} AS REAL) >= ? AND CAST({value} AS REAL) < ?", [low, high]
+        case AttributeContains(_, text):
+            return f"instr(fold_case(coalesce({value}, '')), ?)", [text.lower()]
+        case AttributeHas(_, values, key):
+            return _has_whole(value, values) if key is None else _has_member(value, key, values)
+
+
+def _has_whole(value: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Return the condition for a list; there are few different ones, so each is parsed once, not in each document."""
+    items = WANTED_ITEMS.format(items="repair_json(text)")
+    found = f"SELECT text FROM (SELECT DISTINCT {value} AS text FROM document) WHERE EXISTS ({items})"
+    missing = f" OR {value} IS NULL" if None in values else ""
+    return f"({value} IN ({found}){missing})", [_wanted(values)]
+
+
+def _has_member(value: str, key: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Return the condition for the member of an object."""
+    data = f"iif(json_valid({value}), {value}, repair_json({value}))"
+    items = WANTED_ITEMS.format(items=MEMBER_ITEMS.format(data=data))
+    quick, words = _quick_check(values)
+    return f"{quick}EXISTS ({items})", [*words, _bindable(key), _wanted(values)]
+
+
+def _wanted(values: Sequence[Any]) -> str:
+    """Return values as JSON, without NaN and infinity, which no JSON has."""
+    finite = [value for value in values if not isinstance(value, float) or isfinite(value)]
+    return _bindable(json.dumps(finite, ensure_ascii=False))
+
+
+def _bindable(text: str) -> str:
+    """Return a text without lone surrogates, which SQLite cannot take."""
+    return text.encode(errors="replace").decode()
+
+
+def _quick_check(values: Sequence[Any]) -> tuple[str, list[str]]:
+    """Return a condition that skips most documents without parsing them, where the values are plain words."""
+    if len(values) == 1 and isinstance(values[0], str) and PLAIN_WORDS.fullmatch(values[0]):
+        return "instr(metadata, ?) AND ", [values[0]]
+    return "", []
