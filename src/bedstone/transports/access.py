@@ -52,10 +52,10 @@ class PageSessions:
 
     def end(self, cookie: str) -> None:
         """A cookie is worth nothing from now on."""
-        if self.holds(cookie):
+        if self.is_valid(cookie):
             self._ended.add(cookie)
 
-    def holds(self, cookie: str) -> bool:
+    def is_valid(self, cookie: str) -> bool:
         """Whether a cookie is one of ours."""
         name, _, signature = cookie.partition(".")
         return hmac.compare_digest(signature.encode(), self._signature(name).encode()) and cookie not in self._ended
@@ -131,7 +131,7 @@ class Guard:
 
     def _has_session(self, headers: Headers) -> bool:
         sessions = self._access.sessions
-        return sessions is not None and sessions.holds(
+        return sessions is not None and sessions.is_valid(
             cookie_parser(headers.get("cookie", "")).get(sessions.cookie, "")
         )
 

@@ -1,4 +1,4 @@
-"""Pages for people: see, search and manage what agents know."""
+"""Web pages: browse, search and manage what agents know."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,7 @@ __all__ = ["PageOptions", "page_routes"]
 
 
 def page_routes(services: Services, toolsets: Mapping[str, Toolset], options: PageOptions) -> list[BaseRoute]:
-    """Return every page, its static files and its error pages, as the last of an application's routes."""
+    """Return every page, its static files and its error pages, as the last route of an application."""
     pages = Pages(services, toolsets, options)
     routes = [
         *home_routes(pages),
@@ -34,12 +34,16 @@ def page_routes(services: Services, toolsets: Mapping[str, Toolset], options: Pa
         *login_routes(pages),
         Mount("/static", StaticFiles(directory=HERE / "static")),
     ]
-    handlers = {HTTPException: pages.refused, BedstoneError: pages.failed, Exception: pages.broken}
-    return [_Last("", WithHeaders(Starlette(routes=routes, exception_handlers=handlers)))]
+    handlers = {
+        HTTPException: pages.render_http_error,
+        BedstoneError: pages.render_error,
+        Exception: pages.render_internal_error,
+    }
+    return [_Fallback("", WithHeaders(Starlette(routes=routes, exception_handlers=handlers)))]
 
 
-class _Last(Mount):
-    """Takes what no other route wants; a route that has the path but not the method answers itself."""
+class _Fallback(Mount):
+    """Matches only what no other route matches; a route with the path but not the method answers 405 itself."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         match, child = super().matches(scope)

@@ -1,16 +1,21 @@
-"""An object and what it hangs together with, as a picture: laid out here, drawn by the browser."""
+"""Lay out diagrams of related objects; the browser draws them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import cos, pi, sin
 from typing import Any
 
 from bedstone.services.schema.service import OrgSchema
 
-FIRST_RING, SECOND_RING, MOST = 230.0, 430.0, 24
-BOX, ASIDE = (140.0, 38.0), 12.0  # a box with the room it needs, and a step aside
+MAX_NEIGHBOURS = 24  # of each object
+FIRST_RADIUS = 230.0
+SECOND_RADIUS = 430.0
+RADIUS_STEP = 12.0
+BOX_WIDTH = 140.0  # with the space around it
+BOX_HEIGHT = 38.0
 MARGIN = 90.0
-STEP, ROW = 210.0, 70.0
+COLUMN_WIDTH = 210.0
+ROW_HEIGHT = 70.0
 Point = tuple[float, float]
 
 
@@ -24,7 +29,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Line:
-    """From one node to another; `label` is the field that points."""
+    """A line between two nodes; `label` is the field that references the other object."""
 
     x1: float
     y1: float
@@ -34,8 +39,8 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """Nodes and lines, the stretch of the plane they take, and how many objects are not shown."""
+class Diagram:
+    """Nodes and lines, the area they take (left, top, width, height), and how many objects are not drawn."""
 
     nodes: list[Node]
     lines: list[Line]
@@ -43,54 +48,47 @@ class Picture:
     left_out: int = 0
 
 
-def neighbourhood(org: OrgSchema, name: str, depth: int) -> Picture:
-    """An object in the middle, its neighbours around it, theirs around them."""
-    rings, left_out = org.paths.related(name, min(depth, 2), MOST)
+def draw_neighbours(org: OrgSchema, name: str, depth: int) -> Diagram:
+    """Return an object in the middle, related objects in a ring around it, and theirs in a second ring."""
+    rings, left_out = org.paths.related(name, min(depth, 2), MAX_NEIGHBOURS)
     first = rings.get(1, [])
-    second = rings.get(2, [])
+    outer: dict[str, list[str]] = {other: [] for other in first}
+    for other in rings.get(2, []):
+        inner = next((item for item in first if other in org.graph.neighbours(item, audit=False)), None)
+        if inner is not None:
+            outer[inner].append(other)
+    second = [other for others in outer.values() for other in others]
     places: dict[str, Point] = {name: (0.0, 0.0)}
-    nodes = [Node(name, 0.0, 0.0, is_center=True)]
-    for number, other in enumerate(first):
-        places[other] = _around(number, len(first), FIRST_RING, places)
-    homes: dict[str, list[str]] = {other: [] for other in first}
-    for other in second:
-        near = next((home for home in first if other in org.graph.neighbours(home, audit=False)), None)
-        if near is not None:
-            homes[near].append(other)
-    ordered = [other for home in first for other in homes[home]]
-    for number, other in enumerate(ordered):
-        places[other] = _around(number, len(ordered), SECOND_RING, places)
-    nodes += [Node(other, *places[other]) for other in (*first, *ordered)]
+    for ring, radius in ((first, FIRST_RADIUS), (second, SECOND_RADIUS)):
+        for number, other in enumerate(ring):
+            places[other] = _free_place(number, len(ring), radius, places)
+    nodes = [Node(other, *place, is_center=other == name) for other, place in places.items()]
     lines = [_line(places, name, other, org) for other in first]
-    lines += [_line(places, home, other, org) for home in first for other in homes[home]]
-    return Picture(nodes, lines, _box(places.values()), sum(left_out.values()))
+    lines += [_line(places, inner, other, org) for inner, others in outer.items() for other in others]
+    return Diagram(nodes, lines, _box(list(places.values())), sum(left_out.values()))
 
 
-def paths_picture(paths: Sequence[Mapping[str, Any]]) -> Picture:
-    """Ways between two objects as explore-relationships tells them, one below the other."""
+def draw_paths(paths: Sequence[Mapping[str, Any]]) -> Diagram:
+    """Return the paths that explore-relationships found, one below the other."""
     nodes: list[Node] = []
     lines: list[Line] = []
     for row, path in enumerate(paths):
-        y = row * ROW
-        names = [path["segments"][0]["from"], *(segment["to"] for segment in path["segments"])]
-        nodes += [
-            Node(name, place * STEP, y, is_center=place in (0, len(names) - 1)) for place, name in enumerate(names)
-        ]
-        lines += [
-            Line(place * STEP, y, (place + 1) * STEP, y, segment["field"])
-            for place, segment in enumerate(path["segments"])
-        ]
-    return Picture(nodes, lines, _box([(node.x, node.y) for node in nodes]))
+        y, segments = row * ROW_HEIGHT, path["segments"]
+        for column, name in enumerate([segments[0]["from"], *(segment["to"] for segment in segments)]):
+            nodes.append(Node(name, column * COLUMN_WIDTH, y, is_center=column in (0, len(segments))))
+        for column, segment in enumerate(segments):
+            lines.append(Line(column * COLUMN_WIDTH, y, (column + 1) * COLUMN_WIDTH, y, segment["field"]))
+    return Diagram(nodes, lines, _box([(node.x, node.y) for node in nodes]))
 
 
-def _around(number: int, count: int, radius: float, taken: Mapping[str, Point]) -> Point:
-    """A place on a ring, or as far outside of it as no other box is in the way."""
+def _free_place(number: int, count: int, radius: float, taken: Mapping[str, Point]) -> Point:
+    """Return a free place on a ring, or the nearest one outside it."""
     angle = 2 * pi * number / max(count, 1) - pi / 2
     while True:
         x, y = round(radius * 1.5 * cos(angle), 1), round(radius * sin(angle), 1)
-        if not any(abs(x - other) < BOX[0] and abs(y - another) < BOX[1] for other, another in taken.values()):
+        if not any(abs(x - other) < BOX_WIDTH and abs(y - another) < BOX_HEIGHT for other, another in taken.values()):
             return x, y
-        radius += ASIDE
+        radius += RADIUS_STEP
 
 
 def _line(places: dict[str, Point], source: str, target: str, org: OrgSchema) -> Line:
@@ -100,8 +98,7 @@ def _line(places: dict[str, Point], source: str, target: str, org: OrgSchema) ->
     return Line(*places[source], *places[target], label)
 
 
-def _box(places: Iterable[Point]) -> tuple[float, float, float, float]:
-    points = list(places) or [(0.0, 0.0)]
+def _box(points: Sequence[Point]) -> tuple[float, float, float, float]:
     left, top = min(x for x, _ in points) - MARGIN, min(y for _, y in points) - MARGIN / 2
     right, bottom = max(x for x, _ in points) + MARGIN, max(y for _, y in points) + MARGIN / 2
     return left, top, right - left, bottom - top

@@ -1,9 +1,9 @@
-"""Documentation: corpora, their folders, files and headings; a chunk as an agent gets it."""
+"""Documentation: corpora with their folders and files, and a chunk as agents see it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
@@ -14,18 +14,20 @@ from starlette.routing import BaseRoute, Route
 from bedstone.errors import BedstoneError
 from bedstone.services.docs.service import DocsService
 from bedstone.services.service import Handle
-from bedstone.web.frame import Pager, Pages, tokens
+from bedstone.web.frame import Pages, estimate_tokens
+from bedstone.web.paging import Pager
 
 if TYPE_CHECKING:
     from bedstone.services.docs.corpus import FileFacts
     from bedstone.services.docs.library import DocsLibrary
 
-PAGE, PART = 200, 40
+ENTRIES_PER_PAGE = 200
+CHUNKS_PER_PAGE = 40
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A chunk's file, and the ids beside it."""
+    """The file of a chunk, and the ids of the chunks before and after it."""
 
     corpus: str
     file: str
@@ -38,108 +40,93 @@ def docs_routes(pages: Pages) -> list[BaseRoute]:
     docs: Handle[DocsService] = pages.services["docs"]
     toolset = pages.toolsets["docs"]
 
-    async def corpora(request: Request) -> Response:
-        found = await docs.run(lambda service: service.library.overview())
-        return pages.render(request, "docs.html", page="docs", corpora=found)
+    async def list_corpora(request: Request) -> Response:
+        corpora = await docs.run(lambda service: service.library.overview())
+        return pages.render(request, "docs.html", page="docs", corpora=corpora)
 
-    async def corpus(request: Request) -> Response:
-        """A folder of a corpus: what is in it, and how much."""
-        name = request.path_params["corpus"]
+    async def list_files(name: str, folder: str) -> list[_Entry]:
         files = await docs.run(lambda service: service.library.files(name))
         if files is None:
-            raise HTTPException(404, f"There is no corpus called {name!r}.")
-        folder = request.query_params.get("in", "").strip("/")
-        entries = _entries(files, folder)
+            raise HTTPException(404, f"Unknown corpus {name!r}. The Docs page lists every corpus.")
+        return _entries(files, folder)
+
+    async def show_folder(request: Request) -> Response:
+        name, folder = request.path_params["corpus"], request.query_params.get("in", "").strip("/")
+        entries = await list_files(name, folder)
         if folder and not entries:
-            raise HTTPException(404, f"There is no folder {folder!r} in {name}.")
-        pager = Pager.of(request, len(entries), PAGE)
-        return pages.render(
-            request,
-            "corpus.html",
-            page="docs",
-            corpus=name,
-            above=_above(folder),
-            folder=folder,
-            entries=pager.cut(entries),
-            pages=pager,
-        )
+            raise HTTPException(404, f"Folder {folder!r} not found in corpus {name!r}.")
+        pager = Pager.of(request, len(entries), ENTRIES_PER_PAGE)
+        context: dict[str, Any] = {
+            "corpus": name,
+            "folder": folder,
+            "above": _parents(folder),
+            "entries": pager.cut(entries),
+        }
+        return pages.render(request, "corpus.html", page="docs", pages=pager, **context)
 
-    async def file(request: Request) -> Response:
+    async def show_file(request: Request) -> Response:
+        """Show the chunks of a file; the address of a folder leads to the folder."""
         name, path = request.path_params["corpus"], request.path_params["path"]
-        chunks = await docs.run(lambda service: service.library.headings(name, path))
+        chunks = await docs.run(lambda service: service.library.chunks_of(name, path))
         if not chunks:
-            files = await docs.run(lambda service: service.library.files(name))
-            if files is None:
-                raise HTTPException(404, f"There is no corpus called {name!r}.")
-            if _entries(files, path.strip("/")):  # a folder
+            if await list_files(name, path.strip("/")):
                 return RedirectResponse(f"/docs/corpora/{quote(name)}?in={quote(path.strip('/'))}")
-            raise HTTPException(404, f"There is no file {path!r} in {name}.")
-        pager = Pager.of(request, len(chunks), PART)
-        return pages.render(
-            request,
-            "file.html",
-            page="docs",
-            corpus=name,
-            file=path,
-            above=_above(path),
-            headings=[(number // PART + 1, chunk) for number, chunk in enumerate(chunks)],
-            chunks=pager.cut(chunks),
-            pages=pager,
-        )
+            raise HTTPException(404, f"File {path!r} not found in corpus {name!r}.")
+        pager = Pager.of(request, len(chunks), CHUNKS_PER_PAGE)
+        headings = [(number // CHUNKS_PER_PAGE + 1, chunk) for number, chunk in enumerate(chunks)]
+        context: dict[str, Any] = {"corpus": name, "file": path, "above": _parents(path), "headings": headings}
+        return pages.render(request, "file.html", page="docs", chunks=pager.cut(chunks), pages=pager, **context)
 
-    async def chunk(request: Request) -> Response:
-        """What get_doc answers."""
+    async def show_chunk(request: Request) -> Response:
+        """Show the answer of get_doc."""
         tool = next(name for name in toolset.tools if name.endswith("get_doc"))
-        wanted = request.query_params.get("id", "")
+        chunk_id = request.query_params.get("id", "")
         context = 1 if request.query_params.get("context") == "1" else 0
-        reply = await toolset.call(tool, {"chunk_id": wanted, "context": context})
+        reply = await toolset.call(tool, {"chunk_id": chunk_id, "context": context})
         try:
-            place = await docs.run(lambda service: _place(service.library, wanted))
+            place = await docs.run(lambda service: _place(service.library, chunk_id))
         except BedstoneError:
             place = None
         if reply.is_error or place is None:
             raise HTTPException(404, reply.text)
-        return pages.render(
-            request,
-            "chunk.html",
-            page="docs",
-            id=wanted,
-            text=reply.text,
-            tokens=tokens(reply.text),
-            context=context,
-            place=place,
-        )
+        chunk: dict[str, Any] = {
+            "id": chunk_id,
+            "text": reply.text,
+            "tokens": estimate_tokens(reply.text),
+            "place": place,
+        }
+        return pages.render(request, "chunk.html", page="docs", context=context, **chunk)
 
     return [
-        Route("/docs", corpora),
-        Route("/docs/chunk", chunk),
-        Route("/docs/corpora/{corpus}", corpus),
-        Route("/docs/corpora/{corpus}/{path:path}", file),
+        Route("/docs", list_corpora),
+        Route("/docs/chunk", show_chunk),
+        Route("/docs/corpora/{corpus}", show_folder),
+        Route("/docs/corpora/{corpus}/{path:path}", show_file),
     ]
 
 
 @dataclass
 class _Entry:
-    """A folder, with how much is below it, or a file."""
+    """A folder with the number of files and chunks in it, or a file."""
 
     path: str
     name: str
     title: str = ""
-    files: int = 0  # none for a file
+    files: int = 0  # 0 for a file
     chunks: int = 0
 
 
 def _entries(files: "Sequence[FileFacts]", folder: str) -> list[_Entry]:
-    """What a folder holds: folders first."""
-    beginning = f"{folder}/" if folder else ""
+    """Return the folders and files in a folder, folders first."""
+    prefix = f"{folder}/" if folder else ""
     folders: dict[str, _Entry] = {}
     inside: list[_Entry] = []
     for item in files:
-        if not item.path.startswith(beginning):
+        if not item.path.startswith(prefix):
             continue
-        name, is_below, _ = item.path[len(beginning) :].partition("/")
+        name, is_below, _ = item.path[len(prefix) :].partition("/")
         if is_below:
-            entry = folders.setdefault(name, _Entry(beginning + name, name))
+            entry = folders.setdefault(name, _Entry(prefix + name, name))
             entry.files += 1
             entry.chunks += item.chunks
         else:
@@ -147,8 +134,8 @@ def _entries(files: "Sequence[FileFacts]", folder: str) -> list[_Entry]:
     return [*folders.values(), *inside]
 
 
-def _above(path: str) -> list[tuple[str, str]]:
-    """The folders above a path: where each is, and its name."""
+def _parents(path: str) -> list[tuple[str, str]]:
+    """Return the path and the name of each folder above a path."""
     return [(str(item), item.name) for item in reversed(PurePosixPath(path).parents) if item.name]
 
 

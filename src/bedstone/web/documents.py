@@ -22,7 +22,9 @@ from bedstone.errors import InvalidInput, NotFound, UnknownTask
 from bedstone.ingest.formats import SUFFIXES
 from bedstone.services.knowledge.listing import DocumentPage, ListQuery
 from bedstone.services.knowledge.records import AddFile, FileDocument, iso_time
-from bedstone.web.frame import Pager, Pages, form_of, shown_json
+from bedstone.web.forms import parse_form
+from bedstone.web.frame import Pages, pretty_json
+from bedstone.web.paging import Pager
 
 if TYPE_CHECKING:
     from bedstone.records import Task
@@ -33,7 +35,7 @@ DOCUMENTS_PER_PAGE = 50
 CHUNKS_PER_PAGE = 40
 MAX_TASKS = 50
 SORTS = {"date_added": "added", "filename": "name", "size": "size"}
-FILTERS = {"format": "Kind", "status": "State", "method": "Read by"}
+FILTERS = {"format": "Format", "status": "Status", "method": "Method"}
 UPLOADS = "uploads"
 EVENT_SECONDS = 0.3  # at least, between two looks at the tasks of a stream
 EVENT_KEYS = ("status", "progress", "current_step", "position", "message")
@@ -137,7 +139,7 @@ class _Documents:
 
     async def upload(self, request: Request) -> Response:
         """Receive a file into a temporary folder, checking its size on the way, and add it as agents do."""
-        self._pages.check_change(request, None)
+        self._pages.forms.check_change(request, None)
         name = PurePath(request.headers.get("x-filename", "").replace("\\", "/")).name or "file"
         max_bytes = await self._max_mb() * 1024 * 1024
         folder = self._pages.options.data_folder / UPLOADS / secrets.token_hex(8)
@@ -183,7 +185,7 @@ class _Documents:
             page="documents",
             document=document,
             facts={key: text for key, text in self._facts(document).items() if text},
-            user=shown_json(document.metadata),
+            user=pretty_json(document.metadata),
             chunks=pages.cut(chunks),
             chosen=chosen,
             pages=pages,
@@ -219,16 +221,16 @@ class _Documents:
 
     async def retry(self, request: Request) -> Response:
         """Add a file again that could not be read."""
-        form = await form_of(request)
-        self._pages.check_change(request, form.get("csrf"))
+        form = await parse_form(request)
+        self._pages.forms.check_change(request, form.get("csrf"))
         document_id, force_ocr = request.path_params["id"], bool(form.get("force_ocr"))
         await self._base.run(lambda base: base.retry(document_id, force_ocr=force_ocr))
         return RedirectResponse("/documents", 303)
 
     async def update_metadata(self, request: Request) -> Response:
         """Replace the user's metadata of a document."""
-        form = await form_of(request)
-        self._pages.check_change(request, form.get("csrf"))
+        form = await parse_form(request)
+        self._pages.forms.check_change(request, form.get("csrf"))
         document_id = request.path_params["id"]
         try:
             given = json.loads(form.get("metadata", "{}"), parse_constant=_reject_constant, parse_float=_parse_float)
@@ -241,13 +243,13 @@ class _Documents:
         return RedirectResponse(f"/documents/{document_id}", 303)
 
     async def remove(self, request: Request) -> Response:
-        form = await form_of(request)
-        self._pages.check_change(request, form.get("csrf"))
+        form = await parse_form(request)
+        self._pages.forms.check_change(request, form.get("csrf"))
         await self._base.run(lambda base: base.remove(request.path_params["id"]))
         return RedirectResponse("/documents", 303)
 
     async def cancel(self, request: Request) -> Response:
-        self._pages.check_change(request, None)
+        self._pages.forms.check_change(request, None)
         task = await self._base.run(lambda base: base.task(request.path_params["id"]))
         return JSONResponse({"cancelled": await self._base.run(lambda base: base.cancel(task.id))})
 

@@ -1,4 +1,4 @@
-"""Where a person shows the token once; a cookie remembers that, not the token."""
+"""Log in with the token of the server; the cookie holds a session, not the token."""
 
 import hmac
 
@@ -6,53 +6,50 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from bedstone.web.frame import Pages, form_of
+from bedstone.web.forms import parse_form
+from bedstone.web.frame import Pages
 
-KEPT_SECONDS = 30 * 24 * 3600
+SESSION_SECONDS = 30 * 24 * 3600
 
 
 def login_routes(pages: Pages) -> list[BaseRoute]:
-    """/login and /logout; nothing where there is no token."""
+    """Return /login and /logout; nothing for a server without a token."""
     token, sessions = pages.options.token, pages.options.sessions
     if token is None or sessions is None:
         return []
 
-    async def show(request: Request) -> Response:
-        return pages.render(request, "login.html", page="login", failed=False, following=_following(request))
-
-    async def check(request: Request) -> Response:
-        form = await form_of(request)
-        if not hmac.compare_digest(form.get("token", "").strip().encode(), token.encode()):
+    async def log_in(request: Request) -> Response:
+        """Show the form, or check the token that it sends."""
+        is_sent = request.method == "POST"
+        given = (await parse_form(request)).get("token", "").strip() if is_sent else ""
+        if not hmac.compare_digest(given.encode(), token.encode()):
+            status, next_path = 401 if is_sent else 200, _next_path(request)
             return pages.render(
-                request, "login.html", page="login", status=401, failed=True, following=_following(request)
+                request, "login.html", page="login", status=status, has_failed=is_sent, next_path=next_path
             )
-        answer = RedirectResponse(_following(request), 303)
-        answer.set_cookie(
+        response = RedirectResponse(_next_path(request), 303)
+        response.set_cookie(
             sessions.cookie,
             sessions.begin(),
-            max_age=KEPT_SECONDS,
+            max_age=SESSION_SECONDS,
             httponly=True,
             samesite="strict",
             secure=request.url.scheme == "https",
         )
-        return answer
+        return response
 
-    async def leave(request: Request) -> Response:
-        form = await form_of(request)
-        pages.check_csrf(request, form.get("csrf"))
+    async def log_out(request: Request) -> Response:
+        form = await parse_form(request)
+        pages.forms.check_csrf(request, form.get("csrf"))
         sessions.end(request.cookies.get(sessions.cookie, ""))
-        answer = RedirectResponse("/login", 303)
-        answer.delete_cookie(sessions.cookie, httponly=True, samesite="strict")
-        return answer
+        response = RedirectResponse("/login", 303)
+        response.delete_cookie(sessions.cookie, httponly=True, samesite="strict")
+        return response
 
-    return [
-        Route("/login", show, methods=["GET"]),
-        Route("/login", check, methods=["POST"]),
-        Route("/logout", leave, methods=["POST"]),
-    ]
+    return [Route("/login", log_in, methods=["GET", "POST"]), Route("/logout", log_out, methods=["POST"])]
 
 
-def _following(request: Request) -> str:
-    """Where to go afterwards: a page of ours and nothing else."""
-    wanted = request.query_params.get("next", "/")
-    return wanted if wanted.startswith("/") and not wanted.startswith("//") and "\\" not in wanted else "/"
+def _next_path(request: Request) -> str:
+    """Return where to go after the login: a page of this server only."""
+    path = request.query_params.get("next", "/")
+    return path if path.startswith("/") and not path.startswith("//") and "\\" not in path else "/"

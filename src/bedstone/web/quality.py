@@ -1,4 +1,4 @@
-"""How well search works here: the runs of `bedstone eval` beside the ones before them."""
+"""Search quality: the latest runs of `bedstone eval`, each beside the run before it."""
 
 from anyio import to_thread
 from starlette.exceptions import HTTPException
@@ -10,26 +10,26 @@ from bedstone.evaluation.charts import bar_chart
 from bedstone.evaluation.history import KeptRuns
 from bedstone.web.frame import Pages
 
-MOST_SETS = 20
+MAX_SETS = 20
 
 
 def quality_routes(pages: Pages) -> list[BaseRoute]:
-    """/quality, and its charts."""
-    kept = KeptRuns(pages.options.data_folder)
+    """Return /quality and its charts."""
+    runs = KeptRuns(pages.options.data_folder)
 
-    async def shown(request: Request) -> Response:
-        found = await to_thread.run_sync(kept.latest)
-        return pages.render(
-            request, "quality.html", page="quality", sets=found[:MOST_SETS], command=pages.options.evaluation_command
-        )
+    async def show_quality(request: Request) -> Response:
+        found = await to_thread.run_sync(runs.latest)
+        command = pages.options.evaluation_command
+        return pages.render(request, "quality.html", page="quality", sets=found[:MAX_SETS], command=command)
 
-    async def chart(request: Request) -> Response:
-        found = await to_thread.run_sync(kept.latest)
-        chosen = next((item for item in found if item["name"] == request.query_params.get("name")), None)
+    async def draw_chart(request: Request) -> Response:
+        found = await to_thread.run_sync(runs.latest)
+        name = request.query_params.get("name", "")
+        chosen = next((item for item in found if item["name"] == name), None)
         if chosen is None:
-            raise HTTPException(404, "There is no such run.")
-        runs = {"before": chosen["before"]} if chosen["before"] else {}
-        text = bar_chart({**runs, "latest": chosen["latest"]}, chosen["name"])
+            raise HTTPException(404, f"Evaluation {name!r} not found. The Quality page lists every evaluation.")
+        before = {"before": chosen["before"]} if chosen["before"] else {}
+        text = bar_chart({**before, "latest": chosen["latest"]}, chosen["name"])
         return Response(text, media_type="image/svg+xml")
 
-    return [Route("/quality", shown), Route("/quality/chart.svg", chart)]
+    return [Route("/quality", show_quality), Route("/quality/chart.svg", draw_chart)]

@@ -14,9 +14,11 @@ from starlette.routing import BaseRoute, Route
 from bedstone.search.hits import Mode
 from bedstone.search.snippets import Snippet
 from bedstone.services.catalog import FindRequest, Found, FoundItem, Searchable
-from bedstone.web.frame import Pages, message_of, whole
+from bedstone.web.frame import Pages, error_message
+from bedstone.web.paging import parse_page_number
 
 MODES: dict[Mode, str] = {"words": "Keyword", "vectors": "Semantic", "hybrid": "Hybrid"}
+MATCHES = {"words": "keyword", "meaning": "semantic", "words and meaning": "keyword and semantic"}
 UNSCORED = 0.2  # where a source without scores ranks among the others
 DEFAULT_HITS = 10
 MAX_HITS = 50
@@ -32,11 +34,12 @@ class Hit:
 
     item: FoundItem
     text: Markup
+    match: str
 
 
 @dataclass(frozen=True)
 class Group:
-    """The hits of one source, or why there are none; facets with counts and links to narrow by them."""
+    """The hits of one source, or its error; facets with counts, and links that filter by them."""
 
     title: str
     hits: Sequence[Hit]
@@ -68,7 +71,7 @@ class SearchParams:
         mode: Any = given.get("mode", "hybrid")
         filters = {key[2:]: value for key, value in given.items() if key.startswith("f.")}
         query = given.get("q", "").strip()[:MAX_QUERY_CHARACTERS]
-        limit = min(whole(given.get("most", str(DEFAULT_HITS)), DEFAULT_HITS), MAX_HITS)
+        limit = min(parse_page_number(given.get("most", str(DEFAULT_HITS)), DEFAULT_HITS), MAX_HITS)
         return cls(query, given.get("in", ""), mode if mode in MODES else "hybrid", filters, limit)
 
     @property
@@ -90,16 +93,16 @@ class SearchParams:
 def search_routes(pages: Pages) -> list[BaseRoute]:
     """Return /search, the results a script asks for while the user types, and the modes side by side."""
 
-    async def search(request: Request) -> Response:
+    async def show_search(request: Request) -> Response:
         params = SearchParams.of(request)
         groups = await find_everywhere(pages, params)
         return pages.render(
-            request, "search.html", page="search", asked=params, groups=groups, sources=pages.sources, modes=MODES
+            request, "search.html", page="search", params=params, groups=groups, sources=pages.sources, modes=MODES
         )
 
-    async def results(request: Request) -> Response:
+    async def show_results(request: Request) -> Response:
         params = SearchParams.of(request)
-        return pages.part("search_results.html", asked=params, groups=await find_everywhere(pages, params))
+        return pages.render_fragment("search_results.html", params=params, groups=await find_everywhere(pages, params))
 
     async def compare_modes(request: Request) -> Response:
         params = SearchParams.of(request)
@@ -107,9 +110,10 @@ def search_routes(pages: Pages) -> list[BaseRoute]:
             (title, await find_everywhere(pages, replace(params, mode=mode, with_facets=False)))
             for mode, title in MODES.items()
         ]
-        return pages.render(request, "beside.html", page="search", asked=params, columns=columns)
+        return pages.render(request, "compare.html", page="search", params=params, columns=columns)
 
-    return [Route("/search", search), Route("/search/results", results), Route("/search/beside", compare_modes)]
+    routes = {"/search": show_search, "/search/results": show_results, "/search/beside": compare_modes}
+    return [Route(path, endpoint) for path, endpoint in routes.items()]
 
 
 async def find_everywhere(pages: Pages, params: SearchParams) -> list[Group]:
@@ -124,7 +128,7 @@ async def find_everywhere(pages: Pages, params: SearchParams) -> list[Group]:
             service: Searchable = await pages.services[label].open()
             groups[label] = _group(label, title, params, await service.find(params.request))
         except Exception as error:  # noqa: BLE001 - a broken source must not hide the others
-            groups[label] = Group(title, [], message_of(error))
+            groups[label] = Group(title, [], error_message(error))
 
     async with anyio.create_task_group() as tasks:
         for label, title in chosen.items():
@@ -134,30 +138,28 @@ async def find_everywhere(pages: Pages, params: SearchParams) -> list[Group]:
 
 def _group(label: str, title: str, params: SearchParams, found: Found) -> Group:
     items = [item for item in found.items if item.score is None or item.score >= MIN_SCORE]
-    hits = [Hit(item, _highlighted(item.snippet)) for item in items]
+    hits = [Hit(item, _highlight(item.snippet), MATCHES.get(item.matched_by, item.matched_by)) for item in items]
     return Group(title, hits, facets=_facets(params, found.facets), more=params.more(label, len(hits)))
 
 
 def _facets(params: SearchParams, counts: Mapping[str, Mapping[str, int]]) -> Facets:
-    """Return values with the chunks they leave, and links that choose a value or clear it."""
-    shown: Facets = {}
+    """Return the values of each facet with their counts, and links that choose a value or clear it."""
+    facets: Facets = {}
     for key, values in counts.items():
         chosen = {params.filters[key]: 0} if key in params.filters else {}  # so that it can be cleared
         ordered = sorted((chosen | dict(values)).items(), key=lambda item: (-item[1], item[0]))
         if ordered:
-            shown[key] = [
+            facets[key] = [
                 (value, count, params.address(**{f"f.{key}": "" if params.filters.get(key) == value else value}))
                 for value, count in ordered
             ]
-    return shown
+    return facets
 
 
-def _highlighted(snippet: Snippet) -> Markup:
+def _highlight(snippet: Snippet) -> Markup:
     """Return a snippet with the words of the query marked and everything else escaped."""
-    made, last = Markup(""), 0
+    marked, last = Markup(""), 0
     for start, end in snippet.highlights:
-        made += (
-            escape(snippet.text[last:start]) + Markup("<mark>") + escape(snippet.text[start:end]) + Markup("</mark>")
-        )
+        marked += escape(snippet.text[last:start]) + Markup("<mark>{}</mark>").format(snippet.text[start:end])
         last = end
-    return made + escape(snippet.text[last:])
+    return marked + escape(snippet.text[last:])

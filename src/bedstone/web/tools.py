@@ -1,4 +1,4 @@
-"""Every tool with a form made from its schema: the request and the answer as an agent sees them."""
+"""Every tool with a form made from its schema; requests and answers as agents see them."""
 
 import json
 import time
@@ -11,78 +11,79 @@ from starlette.routing import BaseRoute, Route
 
 from bedstone.errors import UnknownTool
 from bedstone.toolkit import Tool, Toolset
-from bedstone.web.frame import Pages, form_of, shown_json, tokens
+from bedstone.web.forms import parse_form
+from bedstone.web.frame import Pages, estimate_tokens, pretty_json
 
 LONG_TEXTS = frozenset({"query", "question", "whereClause", "content"})
+MAX_QUOTED = 80  # characters
 
 
 def tool_routes(pages: Pages) -> list[BaseRoute]:
-    """/tools and /tools/{name}."""
+    """Return /tools and /tools/{name}."""
 
-    def find(name: str) -> tuple[Toolset, Tool]:
+    def find_tool(name: str) -> tuple[Toolset, Tool]:
         for toolset in pages.toolsets.values():
             if name in toolset.tools:
                 return toolset, toolset.tools[name]
-        raise UnknownTool(f"There is no tool called {name!r}.")
+        raise UnknownTool(f"Unknown tool {name!r}. The Tools page lists every tool.")
 
-    async def listed(request: Request) -> Response:
+    async def list_tools(request: Request) -> Response:
         groups = [
-            (toolset.title, [(tool, tokens(_told(tool))) for tool in toolset.tools.values()])
+            (toolset.title, [(tool, estimate_tokens(_listing(tool))) for tool in toolset.tools.values()])
             for toolset in pages.toolsets.values()
         ]
         return pages.render(request, "tools.html", page="tools", groups=groups)
 
-    async def shown(request: Request) -> Response:
-        _, tool = find(request.path_params["name"])
+    async def show_tool(request: Request) -> Response:
+        _, tool = find_tool(request.path_params["name"])
         fields = _fields(tool, dict(request.query_params))
         return pages.render(request, "tool.html", page="tools", tool=tool, fields=fields)
 
-    async def called(request: Request) -> Response:
-        """Call the tool with what the form says; what would change something needs a form of ours."""
-        form = await form_of(request)
+    async def call_tool(request: Request) -> Response:
+        """Call a tool with the arguments of a form; a read-only toolset refuses changes itself."""
+        form = await parse_form(request)
         name = request.path_params["name"]
-        pages.check_csrf(request, form.get("csrf"))
-        toolset, tool = find(name)
+        pages.forms.check_csrf(request, form.get("csrf"))
+        toolset, tool = find_tool(name)
         arguments, problem = _arguments(tool, form)
-        told: dict[str, Any] = {"problem": problem}
+        answer: dict[str, Any] = {"problem": problem}
         if problem is None:
             started = time.perf_counter()
             reply = await toolset.call(name, arguments)
-            told |= {
+            answer |= {
                 "milliseconds": round((time.perf_counter() - started) * 1000, 1),
                 "arguments": {"name": name, "arguments": arguments},
-                "answer": reply.text if isinstance(reply.payload, str | tuple) else shown_json(reply.payload),
+                "text": reply.text if isinstance(reply.payload, str | tuple) else pretty_json(reply.payload),
                 "is_error": reply.is_error,
-                "tokens": tokens(reply.text),
+                "tokens": estimate_tokens(reply.text),
             }
         if "x-part" in request.headers:
-            return pages.part("tool_answer.html", **told)
-        return pages.render(
-            request, "tool.html", page="tools", tool=tool, fields=_fields(tool, form), told=told, **told
-        )
+            return pages.render_fragment("tool_answer.html", answer=answer)
+        fields = _fields(tool, form)
+        return pages.render(request, "tool.html", page="tools", tool=tool, fields=fields, answer=answer)
 
     return [
-        Route("/tools", listed),
-        Route("/tools/{name}", shown, methods=["GET"]),
-        Route("/tools/{name}", called, methods=["POST"]),
+        Route("/tools", list_tools),
+        Route("/tools/{name}", show_tool, methods=["GET"]),
+        Route("/tools/{name}", call_tool, methods=["POST"]),
     ]
 
 
-def _told(tool: Tool) -> str:
-    """What an agent reads of a tool before it calls it."""
+def _listing(tool: Tool) -> str:
+    """Return what a list of tools tells an agent about one."""
     return json.dumps([tool.name, tool.description, tool.input_schema])
 
 
 def _fields(tool: Tool, given: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The inputs of a form, one for each argument."""
+    """Return the fields of a form, one for each argument."""
     schema = tool.input_schema
     required = set(schema.get("required", ()))
-    made = []
+    fields = []
     for name, facts in schema["properties"].items():
         kind = facts.get("type", "string")
         default = facts.get("default")
-        usual = "" if default is None or default == {} else str(default)
-        made.append(
+        text = "" if default is None or default == {} else str(default)
+        fields.append(
             {
                 "name": name,
                 "help": facts.get("description", ""),
@@ -91,16 +92,16 @@ def _fields(tool: Tool, given: Mapping[str, str]) -> list[dict[str, Any]]:
                 "is_long": name in LONG_TEXTS,
                 "is_json": kind in ("object", "array"),
                 "required": name in required,
-                "value": given.get(name, usual.lower() if isinstance(default, bool) else usual),
+                "value": given.get(name, text.lower() if isinstance(default, bool) else text),
                 "low": facts.get("minimum"),
                 "high": facts.get("maximum"),
             }
         )
-    return made
+    return fields
 
 
 def _arguments(tool: Tool, form: Mapping[str, str]) -> tuple[dict[str, Any], str | None]:
-    """Arguments from what was typed, by the types of the schema; or what cannot be read."""
+    """Parse the fields of a form by the types of the schema; return the arguments, or the first problem."""
     arguments: dict[str, Any] = {}
     for name, facts in tool.input_schema["properties"].items():
         text = form.get(name, "").strip()
@@ -117,9 +118,10 @@ def _arguments(tool: Tool, form: Mapping[str, str]) -> tuple[dict[str, Any], str
                     arguments[name] = text.lower() in ("true", "yes", "on", "1")
                 case "object" | "array":
                     arguments[name] = json.loads(text)
-                    json.dumps(arguments[name], ensure_ascii=False).encode()  # half of a sign cannot be written
+                    json.dumps(arguments[name], ensure_ascii=False).encode()  # fails for half of a surrogate pair
                 case _:
                     arguments[name] = text
         except (ValueError, RecursionError):
-            return arguments, f"{name} is not {'JSON' if kind in ('object', 'array') else 'a number'}: {text[:80]}"
+            expected = "valid JSON" if kind in ("object", "array") else "a number"
+            return arguments, f"{name} must be {expected}: {text[:MAX_QUOTED]}"
     return arguments, None

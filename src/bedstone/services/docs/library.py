@@ -118,10 +118,11 @@ class DocsLibrary:
         name = next(iter(self._corpora)) if self._is_single else path.partition("/")[0]
         return name, self._inside(name, path) or path
 
-    def headings(self, name: str, path: str) -> list[ChunkHead]:
-        """A file's chunks in order, with ids as agents use them."""
+    def chunks_of(self, name: str, path: str) -> list[StoredChunk]:
+        """Return the chunks of a file in order, with ids as agents use them."""
         corpus = self._corpora.get(name)
-        return [self._named(name, stored.head) for stored in corpus.chunks_of(path)] if corpus else []
+        chunks = corpus.chunks_of(path) if corpus else []
+        return [replace(stored, head=self._named(name, stored.head)) for stored in chunks]
 
     def documents(self) -> list[Document]:
         """Every file that is offered as a resource, in the order of their paths."""

@@ -1,8 +1,8 @@
-// Buttons that copy what stands beside them.
+// Buttons that copy the text beside them.
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.addEventListener("click", async () => {
     const source = document.getElementById(button.dataset.copy);
-    if (!navigator.clipboard) {  // only there over https and on this machine: select it for the keys
+    if (!navigator.clipboard) {  // browsers offer it over https and on localhost only: select the text instead
       getSelection().selectAllChildren(source);
       return;
     }

@@ -1,10 +1,10 @@
-// Files in: checked before they travel, a few at a time, and all watched by one stream while they are read.
+// Upload files, a few at a time, and follow their tasks over one event stream.
 import { get, post } from "./server.js";
 
 const list = document.getElementById("tasks");
 const drop = document.getElementById("drop");
-const AT_A_TIME = 2;
-const MOST_WATCHED = 100;  // by one stream
+const MAX_UPLOADS = 2;  // at a time
+const MAX_WATCHED = 100;  // tasks of one stream
 const watched = new Map();
 let events = null;
 let uploading = 0;
@@ -25,57 +25,57 @@ function line(name, item = document.createElement("li")) {
     button.textContent = label;
     button.onclick = work;
   };
-  const say = (words, id) => {
-    const what = document.createElement(id ? "a" : "span");
-    what.textContent = name;
-    if (id) what.href = `/documents/${id}`;
-    text.replaceChildren(what, `: ${words}`);
+  const show = (status, id) => {
+    const file = document.createElement(id ? "a" : "span");
+    file.textContent = name;
+    if (id) file.href = `/documents/${id}`;
+    text.replaceChildren(file, `: ${status}`);
   };
-  return { item, bar, offer, say };
+  return { item, bar, offer, show };
 }
 
-function ended(row, words, again, id) {
-  row.say(words, id);
+function finish(row, text, retry, id) {
+  row.show(text, id);
   row.bar.hidden = true;
-  row.offer(again ? "Try again" : "", again);
+  row.offer(retry ? "Retry" : "", retry);
 }
 
-function watch(id, row, again) {
-  watched.set(id, { row, again });
-  const cancel = () => post(`/tasks/${id}/cancel`).catch((problem) => row.say(problem.message));
+function watch(id, row, retry) {
+  watched.set(id, { row, retry });
+  const cancel = () => post(`/tasks/${id}/cancel`).catch((problem) => row.show(problem.message));
   if ("cancel" in list.dataset) row.offer("Cancel", cancel);
 }
 
-function told(state) {
-  const { row, again } = watched.get(state.id) ?? {};
+function update(state) {
+  const { row, retry } = watched.get(state.id) ?? {};
   if (!row) return;
   row.bar.value = state.progress ?? 0;
   if (state.status === "queued" || state.status === "running") {
-    row.say(state.status === "running" ? state.current_step ?? "reading" : "queued");
+    row.show(state.status === "running" ? state.current_step ?? "processing" : "queued");
     return;
   }
   watched.delete(state.id);
-  if ("alone" in list.dataset) {  // the page of this one file tells now what came of it; of a cancelled one nothing came
+  if ("alone" in list.dataset) {  // the page of one file shows the outcome; a cancelled file has none
     if (state.status === "cancelled") location.assign("/documents");
     else location.reload();
     return;
   }
   if (state.status === "completed") {
-    ended(row, "completed", null, state.result?.document_id);
-  } else ended(row, state.message ?? state.status ?? "failed", again);
-  if (!watched.size) listAnew();
+    finish(row, "completed", null, state.result?.document_id);
+  } else finish(row, state.message ?? state.status ?? "failed", retry);
+  if (!watched.size) refreshList();
 }
 
-async function listAnew() {
-  let whole;
+async function refreshList() {
+  let page;
   try {
-    whole = new DOMParser().parseFromString(await get(location.href), "text/html");
+    page = new DOMParser().parseFromString(await get(location.href), "text/html");
   } catch {
-    return;  // the list stays as it is
+    return;  // keep the list as it is
   }
-  document.getElementById("listing").replaceWith(whole.getElementById("listing"));
-  if (uploading || watched.size) return;  // whose tasks are known by the rows of their files
-  for (const item of whole.querySelectorAll("#tasks [data-task]")) {  // what had to wait for its turn to be listed
+  document.getElementById("listing").replaceWith(page.getElementById("listing"));
+  if (uploading || watched.size) return;  // their tasks have rows already
+  for (const item of page.querySelectorAll("#tasks [data-task]")) {  // tasks that did not fit into the first list
     watch(item.dataset.task, line(item.textContent));
   }
   follow();
@@ -84,30 +84,30 @@ async function listAnew() {
 function follow() {
   events?.close();
   if (!watched.size) return;
-  events = new EventSource(`/tasks?ids=${[...watched.keys()].slice(0, MOST_WATCHED).join(",")}`);
-  events.addEventListener("end", follow);  // with what had no place in this one
-  events.onmessage = (event) => told(JSON.parse(event.data));
+  events = new EventSource(`/tasks?ids=${[...watched.keys()].slice(0, MAX_WATCHED).join(",")}`);
+  events.addEventListener("end", follow);  // continue with the tasks that did not fit into this stream
+  events.onmessage = (event) => update(JSON.parse(event.data));
 }
 
-function takeFiles() {
-  const most = Number(drop.dataset.most) * 1024 * 1024;
+function acceptFiles() {
+  const maxBytes = Number(drop.dataset.most) * 1024 * 1024;
   const suffixes = new Set(drop.dataset.suffixes.split(" "));
   const waiting = [];
 
   const upload = async (file, row) => {
-    const again = () => { row.item.remove(); add(file); };
-    row.say("uploading");
+    const retry = () => { row.item.remove(); add(file); };
+    row.show("uploading");
     try {
-      const said = JSON.parse(await post("/documents", file, { "x-filename": encodeURIComponent(file.name) }));
-      watch(said.task_id, row, again);
+      const task = JSON.parse(await post("/documents", file, { "x-filename": encodeURIComponent(file.name) }));
+      watch(task.task_id, row, retry);
       follow();
     } catch (problem) {
-      ended(row, problem.message, again);
+      finish(row, problem.message, retry);
     }
   };
 
   const next = async () => {
-    if (uploading >= AT_A_TIME || !waiting.length) return;
+    if (uploading >= MAX_UPLOADS || !waiting.length) return;
     uploading += 1;
     await upload(...waiting.shift());
     uploading -= 1;
@@ -116,23 +116,23 @@ function takeFiles() {
 
   const problemOf = (file) => {
     const suffix = /(?<=.)\.[^.]+$/.exec(file.name)?.[0].toLowerCase() ?? "";
-    if (!suffixes.has(suffix)) return `${suffix || "a file without a suffix"} is not a kind that can be read`;
-    return file.size > most ? `larger than ${drop.dataset.most} MB` : "";
+    if (!suffixes.has(suffix)) return suffix ? `unsupported format ${suffix}` : "unsupported format: the name has no suffix";
+    return file.size > maxBytes ? `larger than the limit of ${drop.dataset.most} MB` : "";
   };
 
   const add = (file) => {
     const row = line(file.name);
     const problem = problemOf(file);
     if (problem) {
-      ended(row, problem);
+      finish(row, problem);
       return;
     }
-    row.say("waiting");
+    row.show("waiting");
     waiting.push([file, row]);
     next();
   };
 
-  const walk = async (entry) => {  // the files of a folder, whatever is inside
+  const walk = async (entry) => {  // every file in a folder and below
     if (entry.isFile) {
       entry.file(add);
       return;
@@ -159,8 +159,8 @@ function takeFiles() {
   });
 }
 
-for (const item of list.querySelectorAll("[data-task]")) {  // what is being read since before
+for (const item of list.querySelectorAll("[data-task]")) {  // tasks that were active before this page was loaded
   watch(item.dataset.task, line(item.textContent, item));
 }
 follow();
-if (drop) takeFiles();
+if (drop) acceptFiles();

@@ -1,22 +1,22 @@
-// Results while somebody types: a moment after the last key, and only the last question counts.
+// Update the results while the user types: shortly after the last key, and for the last query only.
 import { get } from "./server.js";
 
 const form = document.getElementById("search");
 const results = document.getElementById("results");
-const PAUSE = 200;
+const PAUSE_MS = 200;
 let waiting;
 let running;
 
-async function ask() {
+async function search() {
   running?.abort();
   const mine = running = new AbortController();
-  const asked = new URLSearchParams(new FormData(form));
+  const query = new URLSearchParams(new FormData(form));
   results.setAttribute("aria-busy", "true");
   try {
-    const found = await get(`/search/results?${asked}`, mine.signal);
+    const html = await get(`/search/results?${query}`, mine.signal);
     if (mine === running) {
-      results.innerHTML = found;
-      history.replaceState(null, "", `/search?${asked}`);
+      results.innerHTML = html;
+      history.replaceState(null, "", `/search?${query}`);
     }
   } catch (problem) {
     if (problem.name !== "AbortError") results.textContent = problem.message;
@@ -27,10 +27,10 @@ async function ask() {
 
 form.addEventListener("input", () => {
   clearTimeout(waiting);
-  waiting = setTimeout(ask, PAUSE);
+  waiting = setTimeout(search, PAUSE_MS);
 });
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   clearTimeout(waiting);
-  ask();
+  search();
 });

@@ -1,4 +1,4 @@
-// Talking to the server: answers are HTML that it has escaped itself.
+// Requests to the server; it returns HTML with every value escaped.
 const csrf = document.querySelector("meta[name=csrf]").content;
 
 export async function get(address, signal) {
@@ -11,7 +11,7 @@ export async function post(address, body, more = {}) {
 
 async function read(answer) {
   const text = await answer.text();
-  if (answer.status === 401) throw new Error("You are logged out: load the page again to log in.");
-  if (!answer.ok) throw new Error(text || `The server answered ${answer.status}.`);
+  if (answer.status === 401) throw new Error("You are logged out. Reload the page to log in.");
+  if (!answer.ok) throw new Error(text || `The server returned status ${answer.status}.`);
   return text;
 }

@@ -1,4 +1,4 @@
-// A query is checked while somebody types, and run on demand.
+// Validate a query while the user types, and run it on demand.
 import { post } from "./server.js";
 
 const form = document.getElementById("soql");
@@ -6,39 +6,39 @@ const query = document.getElementById("query");
 const check = document.getElementById("check");
 const rows = document.getElementById("rows");
 const at = form.dataset.at;
-const PAUSE = 300;
+const PAUSE_MS = 300;
 let waiting;
 let latest = 0;
 
 const body = (more = {}) => {
-  const made = new FormData();
-  made.set("query", query.value);
-  for (const [name, value] of Object.entries(more)) made.set(name, value);
-  return made;
+  const form = new FormData();
+  form.set("query", query.value);
+  for (const [name, value] of Object.entries(more)) form.set(name, value);
+  return form;
 };
 
 async function validate() {
   const mine = ++latest;
   try {
-    const told = await post(`${at}/soql/check`, body());
-    if (mine === latest) check.innerHTML = told;
+    const html = await post(`${at}/soql/check`, body());
+    if (mine === latest) check.innerHTML = html;
   } catch (problem) {
     if (mine === latest) check.textContent = problem.message;
   }
 }
 
-let asked = "";  // the query that was run: its further rows are its own, whatever stands in the box by then
+let lastRun = "";  // the query whose rows are shown; the box may hold another one by now
 let runs = 0;
 
 async function run() {
   const mine = ++runs;
-  asked = query.value;
+  lastRun = query.value;
   rows.setAttribute("aria-busy", "true");
   try {
-    const told = await post(`${at}/soql/run`, body());
+    const html = await post(`${at}/soql/run`, body());
     if (mine !== runs) return;
-    rows.innerHTML = told;
-    history.replaceState(null, "", `?${new URLSearchParams({ q: asked })}`);
+    rows.innerHTML = html;
+    history.replaceState(null, "", `?${new URLSearchParams({ q: lastRun })}`);
   } catch (problem) {
     if (mine === runs) rows.textContent = problem.message;
   } finally {
@@ -50,20 +50,20 @@ async function more(button) {
   const mine = runs;
   button.disabled = true;
   try {
-    const told = await post(`${at}/soql/run`, body({ query: asked, cursor: button.dataset.cursor }));
+    const html = await post(`${at}/soql/run`, body({ query: lastRun, cursor: button.dataset.cursor }));
     if (mine !== runs) return;
     button.parentElement.remove();
-    rows.insertAdjacentHTML("beforeend", told);
+    rows.insertAdjacentHTML("beforeend", html);
     rows.lastElementChild.focus();
   } catch (problem) {
     button.disabled = false;
-    button.textContent = `${problem.message} Try again`;
+    button.textContent = `${problem.message} Retry`;
   }
 }
 
 query.addEventListener("input", () => {
   clearTimeout(waiting);
-  waiting = setTimeout(validate, PAUSE);
+  waiting = setTimeout(validate, PAUSE_MS);
 });
 document.getElementById("run").addEventListener("click", () => run());
 query.addEventListener("keydown", (event) => {
@@ -71,7 +71,7 @@ query.addEventListener("keydown", (event) => {
 });
 form.addEventListener("click", (event) => {
   const { line, column, use: source } = event.target.dataset ?? {};
-  if (line) {  // to where the problem is, with its word chosen; columns count signs, not halves of them
+  if (line) {  // select the word at that place; columns count characters, not UTF-16 units
     const lines = query.value.split("\n");
     const before = lines.slice(0, line - 1).reduce((length, item) => length + item.length + 1, 0);
     const start = before + [...lines[line - 1]].slice(0, column - 1).join("").length;

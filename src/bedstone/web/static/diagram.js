@@ -1,7 +1,8 @@
-// Pan by dragging, zoom by Ctrl and the wheel or the keys + and -, back with 0.
-const [LETTER_HEIGHT, LEGIBLE] = [12, 8];
+// Pan by dragging; zoom with Ctrl and the wheel, or with the keys + and -; reset with 0.
+const LETTER_HEIGHT = 12;
+const MIN_LETTER_HEIGHT = 8;
 
-for (const frame of document.querySelectorAll("[data-picture]")) {
+for (const frame of document.querySelectorAll("[data-diagram]")) {
   const svg = frame.querySelector("svg");
   const whole = svg.viewBox.baseVal;
   const home = { x: whole.x, y: whole.y, width: whole.width, height: whole.height };
@@ -33,7 +34,7 @@ for (const frame of document.querySelectorAll("[data-picture]")) {
     const work = { "+": () => zoom(1 / 1.3), "-": () => zoom(1.3), 0: () => Object.assign(whole, home) }[event.key];
     work?.();
   });
-  svg.addEventListener("focusin", (event) => {  // what is chosen by the keyboard comes into view
+  svg.addEventListener("focusin", (event) => {  // bring the node that has the keyboard focus into view
     const box = event.target.getBBox?.();
     if (!box) return;
     const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
@@ -52,11 +53,11 @@ for (const frame of document.querySelectorAll("[data-picture]")) {
   svg.addEventListener("pointerup", () => { from = null; });
 
   const letters = LETTER_HEIGHT * svg.clientWidth / whole.width;
-  if (letters < LEGIBLE) zoom(letters / LEGIBLE);  // a small screen shows the middle, large enough to read
+  if (letters < MIN_LETTER_HEIGHT) zoom(letters / MIN_LETTER_HEIGHT);  // on a small screen, show the middle at a legible size
 
   const bar = document.createElement("p");
   bar.className = "zoom";
-  for (const [label, work] of [["Zoom in", () => zoom(1 / 1.3)], ["Zoom out", () => zoom(1.3)], ["Whole picture", () => Object.assign(whole, home)]]) {
+  for (const [label, work] of [["Zoom in", () => zoom(1 / 1.3)], ["Zoom out", () => zoom(1.3)], ["Reset", () => Object.assign(whole, home)]]) {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "quiet";
@@ -66,7 +67,7 @@ for (const frame of document.querySelectorAll("[data-picture]")) {
   }
   const hint = document.createElement("span");
   hint.className = "soft";
-  hint.textContent = "Drag to move; Ctrl and the wheel zoom.";
+  hint.textContent = "Drag to move. Ctrl and the mouse wheel zoom.";
   bar.append(hint);
   frame.append(bar);
 }

@@ -26,8 +26,8 @@ AXE_RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         if os.environ.get("CI"):
-            pytest.fail("There is no Chromium here; .ci/run installs it.")
-        pytest.skip("there is no Chromium here")
+            pytest.fail("Chromium not found; .ci/run installs it.")
+        pytest.skip("Chromium not found")
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         yield browser
@@ -47,7 +47,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listening]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """A page that must not raise an alarm: no dialog, no error, nothing the policy refuses."""
+    """A page without dialogs, script errors or violations of the content policy."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     alarms: list[str] = []
 
@@ -56,7 +56,9 @@ def page(browser: Browser) -> Iterator[Page]:
         dialog.dismiss()
 
     def note_console(message: ConsoleMessage) -> None:
-        if message.type == "error" and not message.text.startswith("Failed to load resource"):  # a refusal is no alarm
+        if message.type == "error" and not message.text.startswith(
+            "Failed to load resource"
+        ):  # a refused request is expected
             alarms.append(message.text)
 
     page.on("dialog", note_dialog)
@@ -67,7 +69,7 @@ def page(browser: Browser) -> Iterator[Page]:
     assert alarms == []
 
 
-def test_home_tells_what_is_connected(server: Listening, page: Page) -> None:
+def test_home_shows_what_is_connected(server: Listening, page: Page) -> None:
     page.goto(server.base)
     expect(page.get_by_role("heading", name="What your agents know")).to_be_visible()
     for title in ("Knowledge base", "Documentation", "Knowledge base file"):
@@ -95,9 +97,9 @@ def test_a_hostile_file_is_added_found_shown_as_text_and_removed(server: Listeni
     found.get_by_role("link").click()
     expect(page.locator(".chunk.target")).to_have_text(HOSTILE_TEXT)
     expect(page.get_by_role("heading", level=1)).to_have_text(HOSTILE_NAME)
-    page.get_by_label("Metadata of yours").fill('{"topic": "<b>animals</b>"}')
+    page.get_by_label("Your metadata").fill('{"topic": "<b>animals</b>"}')
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_label("Metadata of yours")).to_have_value(re.compile("<b>animals</b>"))
+    expect(page.get_by_label("Your metadata")).to_have_value(re.compile("<b>animals</b>"))
     page.get_by_text("Remove this document").click()
     page.get_by_role("button", name="Remove").click()
     expect(page).to_have_url(f"{server.base}/documents")
@@ -109,7 +111,7 @@ def test_a_file_that_cannot_be_taken_is_refused_in_words(server: Listening, page
     file.write_bytes(b"MZ\0\0")
     page.goto(f"{server.base}/documents")
     page.set_input_files("#files", str(file))
-    expect(page.locator("#tasks li")).to_contain_text("program.exe: .exe is not a kind that can be read")
+    expect(page.locator("#tasks li")).to_contain_text("program.exe: unsupported format .exe")
 
 
 def test_a_file_that_cannot_be_read_says_why_and_can_be_tried_again(
@@ -119,13 +121,13 @@ def test_a_file_that_cannot_be_read_says_why_and_can_be_tried_again(
     file.write_bytes(b"%PDF-1.7 torn in half")
     page.goto(f"{server.base}/documents")
     page.set_input_files("#files", str(file))
-    page.get_by_role("button", name="Try again").click(timeout=30_000)
-    expect(page.get_by_role("button", name="Try again")).to_be_visible(timeout=30_000)
+    page.get_by_role("button", name="Retry").click(timeout=30_000)
+    expect(page.get_by_role("button", name="Retry")).to_be_visible(timeout=30_000)
     page.goto(f"{server.base}/documents?status=failed")
     page.get_by_role("link", name="torn.pdf").first.click()
     expect(page.locator(".error")).to_contain_text("PDF")
-    expect(page.get_by_text("The file itself is not kept")).to_be_visible()
-    page.get_by_role("button", name="Take it off the list").click()
+    expect(page.get_by_text("The uploaded file was not stored")).to_be_visible()
+    page.get_by_role("button", name="Remove from the list").click()
     expect(page).to_have_url(f"{server.base}/documents")
     expect(page.get_by_role("link", name="torn.pdf")).to_have_count(0)
 
@@ -138,9 +140,9 @@ def test_a_file_on_this_machine_is_read_again_from_where_it_is(server: Listening
     assert status == 200
     page.goto(f"{server.base}/documents?sort=filename&name=late")
     page.get_by_role("link", name="late.html").click()
-    expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    expect(page.get_by_role("button", name="Retry")).to_be_visible()
     file.write_text("<p>Better late than never.</p>")
-    page.get_by_role("button", name="Try again").click()
+    page.get_by_role("button", name="Retry").click()
     expect(page.locator("tr", has_text="late.html")).to_contain_text("completed")
     page.get_by_role("link", name="late.html").first.click()
     expect(page.locator(".chunk")).to_have_text("Better late than never.")
@@ -159,20 +161,20 @@ def test_reading_a_long_file_is_watched_and_cancelled(server: Listening, page: P
 
 def test_search_says_why_and_can_be_narrowed_and_compared(server: Listening, page: Page) -> None:
     page.goto(f"{server.base}/search?q=page+through+results")
-    expect(page.locator("#results article").first).to_contain_text("by words")
-    page.get_by_label("How").select_option("words")
-    expect(page.locator("#results article").first).to_contain_text("by words")
+    expect(page.locator("#results article").first).to_contain_text("keyword")
+    page.get_by_label("Mode").select_option("words")
+    expect(page.locator("#results article").first).to_contain_text("keyword")
     expect(page).to_have_url(re.compile("mode=words"))
-    page.get_by_role("link", name="side by side").click()
-    for title in ("Words alone", "Meaning alone", "Words and meaning"):
+    page.get_by_role("link", name="Compare keyword, semantic and hybrid search").click()
+    for title in ("Keyword", "Semantic", "Hybrid"):
         expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
-    expect(page.get_by_role("region", name="Meaning alone").get_by_role("link", name="Pagination")).to_be_visible()
+    expect(page.get_by_role("region", name="Semantic").get_by_role("link", name="Pagination")).to_be_visible()
     facets = page.goto(f"{server.base}/search?q=cursor&in=docs&f.nothing=x")
     assert facets is not None
     assert facets.status == 200
     page.goto(f"{server.base}/search?q=hours+of+opening&in=knowledge&f.format=epub")
     expect(page.locator("#results article")).to_have_count(0)
-    page.get_by_role("link", name="epub 0").click()  # what was chosen can be let go of
+    page.get_by_role("link", name="epub 0").click()  # a chosen value can be cleared
     expect(page).not_to_have_url(re.compile("epub"))
 
 
@@ -211,7 +213,7 @@ def test_pages_keep_to_their_policy(server: Listening) -> None:
     status, _ = server.request("GET", "/tools/no-such-tool")
     assert status == 404
     status, body = server.request("POST", "/documents", b"x", {"x-filename": "a.txt"})
-    assert (status, b"load the page again" in body) == (403, True)
+    assert (status, b"Reload the page" in body) == (403, True)
     status, _ = server.request(
         "POST", "/documents/x/remove", b"", {"content-type": "application/x-www-form-urlencoded"}
     )
@@ -228,7 +230,7 @@ def test_a_token_is_asked_for_once(browser: Browser, tmp_path: Path) -> None:
         expect(page).to_have_url(f"{server.base}/login?next=/documents")
         page.get_by_label("Token").fill("wrong")
         page.get_by_role("button", name="Log in").click()
-        expect(page.get_by_role("alert")).to_contain_text("not the token")
+        expect(page.get_by_role("alert")).to_contain_text("Wrong token")
         page.get_by_label("Token").fill(TOKEN)
         page.get_by_role("button", name="Log in").click()
         expect(page).to_have_url(f"{server.base}/documents")
@@ -245,7 +247,7 @@ def test_a_token_is_asked_for_once(browser: Browser, tmp_path: Path) -> None:
         csrf = _csrf(body)
         form = {**headers, "x-csrf": csrf, "content-type": "application/x-www-form-urlencoded"}
         for host, origin, expected in (
-            ("localhost:443", "https://localhost", 404),  # the same, told in two ways
+            ("localhost:443", "https://localhost", 404),  # the same origin, spelled in two ways
             ("localhost", "http://localhost:80", 404),
             ("LOCALHOST:3000", "http://localhost:9999", 403),
             ("[::1]:3000", "http://[::1]", 403),
@@ -255,8 +257,8 @@ def test_a_token_is_asked_for_once(browser: Browser, tmp_path: Path) -> None:
         there = {"origin": f"http://127.0.0.1:{server.port + 1}"}
         assert server.request("POST", "/documents/x/remove", b"", form)[0] == 404
         status, body = server.request("POST", "/documents/x/remove", b"", form | there)
-        assert (status, b"another page" in body) == (403, True)  # a cookie knows no ports
-        assert b'content=""' in server.request("GET", "/login")[1]  # nobody is given the key to our forms
+        assert (status, b"another site" in body) == (403, True)  # a cookie knows no ports
+        assert b'content=""' in server.request("GET", "/login")[1]  # strangers get no form token
         page.get_by_role("button", name="Log out").click()
         page.goto(server.base)
         expect(page).to_have_url(f"{server.base}/login?next=/")
@@ -268,23 +270,23 @@ def test_what_is_broken_is_said_and_hides_nothing_else(browser: Browser, tmp_pat
     (tmp_path / "notes.txt").write_text("Opening hours are nine to five.")
     index = tmp_path / "data" / "index"
     index.mkdir(parents=True)
-    (index / "knowledge.sqlite").write_bytes(b"no database, whoever wrote this" * 100)
+    (index / "knowledge.sqlite").write_bytes(b"not a database, although it has its name" * 100)
     options = ("--data-dir", tmp_path / "data", "--kb-file", tmp_path / "notes.txt", "--toolsets", "knowledge,kb")
     with listening(*options, log=tmp_path / "log") as server:
         page = browser.new_page()
         page.goto(server.base)
-        expect(page.locator(".error")).to_contain_text("the server's log says why")
+        expect(page.locator(".error")).to_contain_text("see the server log")
         expect(page.get_by_text("available")).to_be_visible()
         page.goto(f"{server.base}/search?q=hours")
-        expect(page.locator("#results")).to_contain_text("the server's log says why")
+        expect(page.locator("#results")).to_contain_text("see the server log")
         page.goto(f"{server.base}/documents")
-        expect(page.get_by_role("alert")).to_contain_text("the server's log says why")
+        expect(page.get_by_role("alert")).to_contain_text("see the server log")
         page.goto(f"{server.base}/nowhere/")
-        expect(page.get_by_role("alert")).to_contain_text("There is no page at /nowhere/")
+        expect(page.get_by_role("alert")).to_contain_text("Page not found: /nowhere/")
         page.close()
 
 
-def test_more_files_than_one_stream_watches_are_all_told_of(server: Listening, page: Page, tmp_path: Path) -> None:
+def test_more_files_than_one_stream_watches_are_all_reported(server: Listening, page: Page, tmp_path: Path) -> None:
     files = [tmp_path / f"note-{number}.txt" for number in range(104)]
     for file in files:
         file.write_text(f"Note {file.stem} about herons.")
@@ -343,13 +345,13 @@ def test_a_schema_is_looked_at_and_queried(browser: Browser, tmp_path: Path) -> 
         page.get_by_role("link", name="Contact").click()
         expect(page.locator("svg a", has_text="Account")).to_be_visible()
         expect(page.locator("#fields")).to_contain_text("<b>Name</b>")
-        page.get_by_label("Name, help or value has").fill("accountid")
+        page.get_by_label("Name, help text or value contains").fill("accountid")
         page.keyboard.press("Enter")
         expect(page.locator("#fields tbody tr")).to_have_count(1)
         page.locator("#fields").get_by_role("link", name="Account").click()
         expect(page.get_by_role("heading", level=1)).to_contain_text("Account")
-        page.get_by_role("link", name="all as a list").click()
-        expect(page.locator("tbody")).to_contain_text("is pointed to by")
+        page.get_by_role("link", name="All relationships").click()
+        expect(page.locator("tbody")).to_contain_text("is referenced by")
         page.goto(f"{server.base}/salesforce/paths?from=Account&to=Contact")
         expect(page.locator("svg line")).to_have_count(1)
         context = browser.new_context(bypass_csp=True)
@@ -368,11 +370,11 @@ def test_a_schema_is_looked_at_and_queried(browser: Browser, tmp_path: Path) -> 
         assert page.get_by_label("Query").evaluate(chosen) == "Nmae"
         page.goto(f"{server.base}/salesforce/soql?q=SELECT+Id+FROM+Acount+LIMIT+1")
         expect(page.locator("#check")).to_contain_text("column 16")
-        page.get_by_role("button", name="Use it").click()
+        page.get_by_role("button", name="Use this query").click()
         expect(page.get_by_label("Query")).to_have_value("SELECT Id FROM Account LIMIT 1")
         expect(page.locator("#check")).to_contain_text("valid")
         page.get_by_role("button", name="Run").click()
-        expect(page.locator("#rows")).to_contain_text("no org to ask")
+        expect(page.locator("#rows")).to_contain_text("no org to query")
         page.close()
 
 
@@ -388,12 +390,12 @@ def test_each_of_several_schemas_has_its_pages(browser: Browser, tmp_path: Path)
         expect(page).to_have_url(f"{server.base}/salesforce/orgs/two/objects/Contact")
         expect(page.locator("svg a", has_text="Account")).to_be_visible()
         page.goto(f"{server.base}/salesforce/objects/Contact")
-        expect(page.get_by_role("alert")).to_contain_text("Say which org")
+        expect(page.get_by_role("alert")).to_contain_text("Known: one, two")
         page.close()
 
 
 def test_an_org_is_asked_and_what_it_says_is_text(demo: Running, page: Page, tmp_path: Path) -> None:
-    """Rows with paging, CSV without formulas, an article: whatever the records hold, nothing of it runs."""
+    """Rows with paging, CSV without formulas, an article: nothing in a record runs as code."""
     data = ("--data-dir", tmp_path / "data")
     log_in(demo, tmp_path / "data")
     for command in ("sync-schema", "sync-knowledge"):
@@ -411,7 +413,7 @@ def test_an_org_is_asked_and_what_it_says_is_text(demo: Running, page: Page, tmp
         expect(table).to_contain_text("<img src=x onerror=alert(3)>")
         expect(table.locator("th")).to_have_text(["LastName", "Account.Name"])
         with page.expect_download() as download:
-            page.get_by_role("button", name="CSV").click()
+            page.get_by_role("button", name="Download CSV").click()
         text = download.value.path().read_text()
         assert text.splitlines()[0] == "LastName,Account.Name"
         assert "'=1+1," in text
@@ -421,17 +423,17 @@ def test_an_org_is_asked_and_what_it_says_is_text(demo: Running, page: Page, tmp
         page.get_by_label("Query").fill("SELECT Id FROM Contact ORDER BY Id")
         page.keyboard.press("Control+Enter")
         expect(page.locator("#rows tbody tr")).to_have_count(100)
-        page.get_by_role("button", name="More").click()
+        page.get_by_role("button", name="More rows").click()
         expect(page.locator("#rows tbody tr")).to_have_count(200)
         with page.expect_download() as download:
-            page.get_by_role("button", name="CSV").click()
+            page.get_by_role("button", name="Download CSV").click()
         assert (
             len(download.value.path().read_text().splitlines())
             == demo.query("SELECT COUNT() FROM Contact")["totalSize"] + 1
         )
         page.goto(f"{server.base}/salesforce")
         page.get_by_role("navigation").get_by_role("link", name="Articles").click()
-        page.get_by_label("Title has").fill("battery")
+        page.get_by_label("Title contains").fill("battery")
         page.keyboard.press("Enter")
         page.locator("tbody").get_by_role("link").first.click()
         expect(page.locator(".chunk")).to_contain_text("attery")
@@ -445,7 +447,7 @@ def test_documentation_is_browsed_down_to_what_an_agent_sees(server: Listening, 
     expect(page).to_have_url(re.compile("#guide.md"))
     page.locator("section").get_by_role("link", name="Pagination").click()
     expect(page.locator("pre")).to_contain_text("Use the cursor to page through results.")
-    page.get_by_role("link", name="With its neighbours").click()
+    page.get_by_role("link", name="With the chunks around it").click()
     expect(page.locator("pre")).to_contain_text("Guide")
 
 
@@ -465,16 +467,16 @@ def test_evaluations_are_shown_beside_the_ones_before(browser: Browser, tmp_path
     with listening("--data-dir", tmp_path / "data", "--toolsets", "knowledge", log=tmp_path / "log") as server:
         page = browser.new_page()
         page.goto(f"{server.base}/quality")
-        expect(page.get_by_role("img", name="mrr@5 0.75 (before 0.5)")).to_be_visible()
+        expect(page.get_by_role("img", name="mrr@5 0.75 (before: 0.5)")).to_be_visible()
         chart = server.request("GET", "/quality/chart.svg?name=mine")[1].decode()
         assert "0.75" in chart
-        assert "hopeless" in chart  # what fails is what one looks for
+        assert "hopeless" in chart  # readers look for what fails
         page.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nobody_is_kept_out(server: Listening, browser: Browser, scheme: str) -> None:
-    """No violation of level A or AA, by axe-core."""
+def test_pages_are_accessible(server: Listening, browser: Browser, scheme: str) -> None:
+    """Pages have no violation of WCAG level A or AA that axe-core finds."""
     context = browser.new_context(bypass_csp=True, color_scheme="dark" if scheme == "dark" else "light")
     page = context.new_page()
     for path in (
@@ -498,7 +500,7 @@ def test_odd_input_is_answered_in_words(server: Listening) -> None:
         "/documents?page=-1",
     ):
         assert server.request("GET", path)[0] == 200, path
-    assert server.request("GET", "/mcp/tools/list")[0] == 405  # the pages do not stand in the way of others
+    assert server.request("GET", "/mcp/tools/list")[0] == 405  # the pages do not shadow other routes
     assert server.request("POST", "/healthz", b"")[0] == 405
     assert server.request("POST", "/tools/nope", b"", form)[0] == 404
     assert server.request("POST", "/tasks/x/cancel", b"", form)[0] == 404
@@ -545,7 +547,7 @@ def test_pages_about_mcp_are_pages_and_deep_links_survive_the_login(browser: Bro
         os.utime(uploads / name, (time.time() - age,) * 2)
     options = ("--data-dir", tmp_path / "data", "--token-file", tmp_path / "token", "--docs-dir", tmp_path / "guide")
     with listening(*options, log=tmp_path / "log") as server:
-        assert [item.name for item in uploads.iterdir()] == ["travelling"]  # the other one a killed server left behind
+        assert [item.name for item in uploads.iterdir()] == ["travelling"]  # a killed server left the other one
         context = browser.new_context()
         page = context.new_page()
         page.goto(f"{server.base}/search?q=words&in=docs")
