@@ -17,7 +17,7 @@ from bedstone.cli.main import main as command
 from bedstone.errors import BedstoneError
 from bedstone.services.docs.builder import BuildOptions, DocsBuilder
 from bedstone.settings import Settings, environment_name, setting_fields
-from bedstone.toolkit.describe import page
+from bedstone.toolkit.reference import reference_page
 from bedstone.toolsets import TOOLSETS
 from bedstone.toolsets.knowledge.views import ERROR_CODES
 
@@ -34,7 +34,7 @@ def pages() -> dict[str, str]:
     """Every generated page by its name."""
     with TemporaryDirectory() as folder:
         settings = Settings.model_validate({"docs": {"index": [_empty_docs_index(Path(folder))]}})
-        tools = {f"tools-{name}.md": page(build_toolset(name, settings)) for name in TOOLSETS.builtin}
+        tools = {f"tools-{name}.md": reference_page(build_toolset(name, settings)) for name in TOOLSETS.builtin}
     return {name: NOTICE + text for name, text in (tools | _others()).items()}
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bedstone import __version__
+from bedstone.toolsets import TOOLSETS
 from support.processes import BEDSTONE, bedstone, clean_environment
 
 
@@ -249,11 +250,27 @@ def test_install_leaves_alone_what_it_does_not_understand(content: str | None, t
     assert content is None or file.read_text() == content
 
 
+SDK = ["mcp", "mcp_types", "starlette", "uvicorn", "watchfiles"]
+ENGINES = [
+    *("numpy", "tantivy", "usearch", "numkong", "onnxruntime", "lxml", "pypdfium2", "tesserocr"),
+    *("bedstone.search.indexes", "bedstone.search.embedders.minilm", "bedstone.store.engines.sqlite"),
+    *("bedstone.ingest.formats", "bedstone.salesforce.client"),
+]
+
+
 @pytest.mark.parametrize(
     ("script", "absent"),
     [
-        ("import bedstone.cli.serve, bedstone.transports.stdio, bedstone.server", ["rich", "typer", "jinja2"]),
-        ("import bedstone.cli.tools, bedstone.cli.kb, bedstone.cli.settings", ["mcp", "starlette", "uvicorn", "rich"]),
+        (
+            "import bedstone.cli.serve, bedstone.transports.stdio, bedstone.server",
+            ["rich", "typer", "jinja2", "bedstone.cli.clients", "bedstone.web", *ENGINES],
+        ),
+        ("import bedstone.cli.tools, bedstone.cli.kb, bedstone.cli.settings", ["rich", "httpx2", *SDK, *ENGINES]),
+        ("import bedstone.services.service, bedstone.services.docs.service", ["httpx2", *SDK, *ENGINES]),
+        *(
+            (f"import bedstone.toolsets.{label}.toolset", ["httpx2", *SDK, *ENGINES])
+            for label in (*TOOLSETS.builtin, "conformance")
+        ),
     ],
 )
 def test_nothing_is_imported_before_it_is_needed(script: str, absent: list[str]) -> None:

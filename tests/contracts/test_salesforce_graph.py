@@ -545,7 +545,7 @@ async def test_errors_have_the_envelope_and_the_codes(toolset: Toolset, tmp_path
     async with opened(tmp_path) as unsynced:
         error = await refusal(unsynced, "list-objects")
         assert (error["code"], "sync-schema" in error["message"]) == ("NOT_SYNCED", True)
-        assert unsynced.resources() == ()
+        assert await unsynced.resources() == ()
 
 
 @proves("sfg.sync")

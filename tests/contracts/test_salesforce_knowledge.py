@@ -304,7 +304,7 @@ async def test_the_mirror_answers_while_the_org_does_not(mirrored: Path, demo: R
         assert refused(told(await toolset.call("search_articles", {"query": "x", "language": "xx"})))[0] == (
             "INVALID_INPUT"
         )
-        addresses = [item.uri for item in toolset.resources()]
+        addresses = [item.uri for item in await toolset.resources()]
         assert "salesforce-knowledge://article/Locating-a-stolen-bike" in addresses
         assert await toolset.complete("salesforce-knowledge://article/{urlName}", "urlName", "gift") == [
             "Gift-vouchers"

@@ -109,7 +109,7 @@ class Workshop(Toolset):
         self.colours.append(name)
         await self.tools_changed()
 
-    def resources(self) -> Sequence[Resource]:
+    async def resources(self) -> Sequence[Resource]:
         return [Resource(f"shelf:///{number}", f"Box {number}", mime_type="text/plain") for number in range(1_200)]
 
     def resource_templates(self) -> Sequence[ResourceTemplate]:

@@ -7,6 +7,7 @@ from importlib import import_module
 import click
 
 from bedstone import __version__
+from bedstone.cli.startup import collection_paused
 from bedstone.errors import BedstoneError
 
 COMMANDS = {
@@ -35,7 +36,8 @@ class Bedstone(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name].partition(":")
-        command = getattr(import_module(module), name)
+        with collection_paused():
+            command = getattr(import_module(module), name)
         assert isinstance(command, click.Command)
         return command
 

@@ -16,9 +16,9 @@ import click
 
 from bedstone import __version__
 from bedstone.app import App, open_app
-from bedstone.cli.clients import configurations, network_entry, snippet
 from bedstone.cli.logs import configure_logging
 from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, given_arguments, settings_options
+from bedstone.cli.startup import collection_paused
 from bedstone.services.orgs import DEMO_ORG
 from bedstone.settings import Settings, layout
 
@@ -41,12 +41,23 @@ def serve(**options: Any) -> None:
 
     Over stdio by default; `--transport http` listens on http://127.0.0.1:3000 with every network transport.
     """
-    loaded = configuration(options)
+    with collection_paused():
+        loaded = configuration(options)
+        _import_transports(loaded.settings.mcp.transport)
     configure_logging(loaded.settings.log)
     for warning in loaded.warnings:
         logger.warning(warning, extra={"action": "setting_ignored"})
     sys.setswitchinterval(SWITCH_SECONDS)
     anyio.run(_serve, loaded.settings, given_arguments(options))
+
+
+def _import_transports(transport: str) -> None:
+    """Import the SDK and what else a transport needs, which is most of the start-up."""
+    import bedstone.transports.stdio
+
+    if transport != "stdio":
+        import bedstone.transports.http
+        import bedstone.web  # noqa: F401
 
 
 async def _serve(settings: Settings, given: Sequence[str]) -> None:
@@ -164,6 +175,7 @@ def _announce(app: App) -> None:
 
 
 def _page_options(app: App, access: "Access", given: Sequence[str]) -> "PageOptions":
+    from bedstone.cli.clients import configurations
     from bedstone.web import PageOptions
 
     token, settings = app.settings.access_token, app.settings
@@ -183,6 +195,8 @@ def _page_options(app: App, access: "Access", given: Sequence[str]) -> "PageOpti
 
 def banner(app: App) -> str:
     """What a person wants to know once the server listens: addresses, and a configuration to paste."""
+    from bedstone.cli.clients import network_entry, snippet
+
     mcp = app.settings.mcp
     host = "localhost" if mcp.host == "127.0.0.1" else f"[{mcp.host.strip('[]')}]" if ":" in mcp.host else mcp.host
     scheme, path, kind = {"sse": ("http", "/sse", "sse"), "ws": ("ws", "/mcp", "ws")}.get(

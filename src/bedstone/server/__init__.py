@@ -1,4 +1,4 @@
-"""Toolsets to MCP servers."""
+"""MCP servers built from toolsets."""
 
 from bedstone.server.mcp_server import BedstoneServer
 

@@ -23,7 +23,7 @@ class CancelNotificationParams(wire.NotificationParams):
 
 
 def add_cancellation(server: Server[Any], toolsets: Sequence[Toolset]) -> None:
-    """Serve tools/cancel; cancelling a request by notifications/cancelled is the SDK's own."""
+    """Serve tools/cancel; the SDK itself cancels requests on notifications/cancelled."""
 
     async def cancel(task_id: str) -> dict[str, Any]:
         for toolset in toolsets:
@@ -33,12 +33,12 @@ def add_cancellation(server: Server[Any], toolsets: Sequence[Toolset]) -> None:
                 continue
         raise MCPError(wire.INVALID_PARAMS, f"Unknown task: {task_id}")
 
-    async def answer(_: Context, params: CancelRequestParams) -> dict[str, Any]:
+    async def on_request(_: Context, params: CancelRequestParams) -> dict[str, Any]:
         return await cancel(params.task_id)
 
-    async def obey(_: Context, params: CancelNotificationParams) -> None:
-        with suppress(MCPError):  # nobody waits to hear that there is no such task
+    async def on_notification(_: Context, params: CancelNotificationParams) -> None:
+        with suppress(MCPError):  # a notification has no response to carry the error
             await cancel(params.task_id)
 
-    server.add_request_handler("tools/cancel", CancelRequestParams, answer)
-    server.add_notification_handler("tools/cancel", CancelNotificationParams, obey)
+    server.add_request_handler("tools/cancel", CancelRequestParams, on_request)
+    server.add_notification_handler("tools/cancel", CancelNotificationParams, on_notification)

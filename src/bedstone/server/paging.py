@@ -9,11 +9,11 @@ from mcp.shared.exceptions import MCPError
 
 Item = TypeVar("Item")
 
-PAGE_SIZE = 500  # many clients read one page only: larger than any list of tools, small enough for a message
+PAGE_SIZE = 500  # above any list of tools, since many clients read only the first page
 
 
 def page(items: Sequence[Item], cursor: str | None) -> tuple[Sequence[Item], str | None]:
-    """The items a cursor points at, and the cursor of the next page if there is one."""
+    """Return the page a cursor points at, and the cursor of the next page, if any."""
     start = _offset(cursor) if cursor is not None else 0
     end = start + PAGE_SIZE
     return items[start:end], _cursor(end) if end < len(items) else None

@@ -1,31 +1,29 @@
-"""Progress of a call: on the caller's token while it waits, under a task's name afterwards."""
+"""Progress of a call: on the caller's token until the call ends, under a task's id afterwards."""
 
 import anyio
 from mcp.server.connection import Connection
 
-from bedstone.server.context import Context, is_modern
+from bedstone.server.context import Context, connection_of, is_modern
 from bedstone.toolkit import Progress
 
-PATIENCE_SECONDS = 2
+SEND_TIMEOUT_SECONDS = 2
 
 
 class CallProgress(Progress):
-    """Reports to whoever called, if they asked for it."""
+    """Reports to a caller that sent a progress token."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     async def __call__(self, done: float, total: float | None = None, message: str | None = None, /) -> None:
-        """Say how far."""
+        """Report progress."""
         await self._context.session.report_progress(done, total, message)
 
     def later(self, token: str) -> Progress | None:
-        """Only where they asked, and where a channel stays open: the handshake eras."""
-        asked = (self._context.meta or {}).get("progress_token") is not None
-        # The SDK offers no public way from a request to its connection.
-        connection = self._context.session._connection  # noqa: SLF001
+        """Return a reporter only for callers with a progress token on a channel that stays open."""
+        wants_progress = (self._context.meta or {}).get("progress_token") is not None
         stays_open = not is_modern(self._context.protocol_version)
-        return LaterProgress(connection, token) if asked and stays_open else None
+        return LaterProgress(connection_of(self._context), token) if wants_progress and stays_open else None
 
 
 class LaterProgress(Progress):
@@ -36,9 +34,9 @@ class LaterProgress(Progress):
         self._token = token
 
     async def __call__(self, done: float, total: float | None = None, message: str | None = None, /) -> None:
-        """Say how far; nobody waits for a client that does not read."""
-        said = {"progressToken": self._token, "progress": done, "total": total, "message": message}
-        with anyio.move_on_after(PATIENCE_SECONDS):
+        """Report progress, unless the client does not read in time."""
+        params = {"progressToken": self._token, "progress": done, "total": total, "message": message}
+        with anyio.move_on_after(SEND_TIMEOUT_SECONDS):
             await self._connection.notify(
-                "notifications/progress", {name: value for name, value in said.items() if value is not None}
+                "notifications/progress", {name: value for name, value in params.items() if value is not None}
             )

@@ -11,20 +11,20 @@ from bedstone.server.paging import page
 from bedstone.server.wire import content_block
 from bedstone.toolkit import Prompt, Toolset
 
-MOST_COMPLETIONS = 100  # the protocol's limit
+MAX_COMPLETIONS = 100  # the protocol's limit
 
 
 class Prompts:
-    """The prompts of several toolsets behind one list."""
+    """The prompts of several toolsets in one list."""
 
     def __init__(self, toolsets: Sequence[Toolset]) -> None:
         self._toolsets = toolsets
 
     async def list(self, _: Context, params: wire.PaginatedRequestParams | None) -> wire.ListPromptsResult:
         """Answer prompts/list."""
-        everything = [prompt for toolset in self._toolsets for prompt in toolset.prompts()]
-        prompts, next_cursor = page(everything, params.cursor if params else None)
-        return wire.ListPromptsResult(prompts=[_listed(prompt) for prompt in prompts], next_cursor=next_cursor)
+        all_prompts = [prompt for toolset in self._toolsets for prompt in toolset.prompts()]
+        prompts, next_cursor = page(all_prompts, params.cursor if params else None)
+        return wire.ListPromptsResult(prompts=[_prompt(prompt) for prompt in prompts], next_cursor=next_cursor)
 
     async def get(self, _: Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
         """Answer prompts/get."""
@@ -49,12 +49,12 @@ class Prompts:
             for toolset in self._toolsets
             for value in await toolset.complete(subject, params.argument.name, params.argument.value)
         ]
-        more = len(values) > MOST_COMPLETIONS
-        completion = wire.Completion(values=values[:MOST_COMPLETIONS], total=len(values), has_more=more)
+        more = len(values) > MAX_COMPLETIONS
+        completion = wire.Completion(values=values[:MAX_COMPLETIONS], total=len(values), has_more=more)
         return wire.CompleteResult(completion=completion)
 
 
-def _listed(prompt: Prompt) -> wire.Prompt:
+def _prompt(prompt: Prompt) -> wire.Prompt:
     arguments = [
         wire.PromptArgument(name=item.name, title=item.title, description=item.description, required=item.required)
         for item in prompt.arguments

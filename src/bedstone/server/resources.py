@@ -1,6 +1,8 @@
 """resources/list, resources/templates/list, resources/read."""
 
 from collections.abc import Sequence
+from inspect import isawaitable
+from typing import Any
 
 import mcp_types as wire
 from mcp.shared.exceptions import MCPError
@@ -11,29 +13,29 @@ from bedstone.server.paging import page
 from bedstone.server.wire import resource_contents
 from bedstone.toolkit import Resource, ResourceTemplate, Toolset
 
-RESOURCE_NOT_FOUND = -32002  # until 2026-07-28, which says invalid params instead
+RESOURCE_NOT_FOUND = -32002  # before 2026-07-28, which uses invalid params instead
 
 
 class Resources:
-    """The resources of several toolsets behind one list."""
+    """The resources of several toolsets in one list."""
 
     def __init__(self, toolsets: Sequence[Toolset]) -> None:
         self._toolsets = toolsets
 
     async def list(self, _: Context, params: wire.PaginatedRequestParams | None) -> wire.ListResourcesResult:
         """Answer resources/list."""
-        everything = [resource for toolset in self._toolsets for resource in toolset.resources()]
-        resources, next_cursor = page(everything, params.cursor if params else None)
+        all_resources = [resource for toolset in self._toolsets for resource in await _resources_of(toolset)]
+        resources, next_cursor = page(all_resources, params.cursor if params else None)
         return wire.ListResourcesResult(
-            resources=[_listed(resource) for resource in resources], next_cursor=next_cursor
+            resources=[_resource(resource) for resource in resources], next_cursor=next_cursor
         )
 
     async def templates(
         self, _: Context, params: wire.PaginatedRequestParams | None
     ) -> wire.ListResourceTemplatesResult:
         """Answer resources/templates/list."""
-        everything = [template for toolset in self._toolsets for template in toolset.resource_templates()]
-        templates, next_cursor = page(everything, params.cursor if params else None)
+        all_templates = [template for toolset in self._toolsets for template in toolset.resource_templates()]
+        templates, next_cursor = page(all_templates, params.cursor if params else None)
         return wire.ListResourceTemplatesResult(
             resource_templates=[_template(template) for template in templates], next_cursor=next_cursor
         )
@@ -50,12 +52,19 @@ class Resources:
             return wire.ReadResourceResult(contents=[resource_contents(contents)])
         modern = is_modern(context.protocol_version)
         code = wire.INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
-        # A toolset alone may say more than that nobody knows the address.
+        # A toolset served alone can explain more than "not found".
         message = problem if len(self._toolsets) == 1 else f"Resource not found: {params.uri}"
         raise MCPError(code, message, {"uri": params.uri})
 
 
-def _listed(resource: Resource) -> wire.Resource:
+async def _resources_of(toolset: Toolset) -> Sequence[Resource]:
+    # Toolsets of other packages may still have the synchronous form of the method.
+    resources: Any = toolset.resources()
+    listed: Sequence[Resource] = await resources if isawaitable(resources) else resources
+    return listed
+
+
+def _resource(resource: Resource) -> wire.Resource:
     return wire.Resource(
         uri=resource.uri,
         name=resource.name,

@@ -1,4 +1,4 @@
-"""The Tasks extension of 2026-07-28: a long call is answered with a task, which the client then asks about."""
+"""The Tasks extension of 2026-07-28: a long call is answered with a task, which the client polls."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,11 +12,11 @@ from pydantic import Field
 
 from bedstone.errors import UnknownTask
 from bedstone.server.context import Context, is_modern
-from bedstone.server.wire import result
+from bedstone.server.wire import call_result
 from bedstone.toolkit import TaskView, Toolset
 
 EXTENSION = "io.modelcontextprotocol/tasks"
-KEPT_MILLISECONDS = 7 * 24 * 3600 * 1000
+TASK_TTL_MILLISECONDS = 7 * 24 * 3600 * 1000
 POLL_MILLISECONDS = 500
 
 
@@ -28,25 +28,25 @@ class TaskUpdateParams(TaskParams):
     input_responses: dict[str, Any] = Field(alias="inputResponses")
 
 
-def knows_tasks(context: Context) -> bool:
-    """Whether the client declared the extension, in an era that has it."""
+def supports_tasks(context: Context) -> bool:
+    """Return whether the client declared the extension, in an era that has it."""
     if not is_modern(context.protocol_version):
         return False
     capabilities = context.session.client_capabilities
     return EXTENSION in ((capabilities.extensions if capabilities else None) or {})
 
 
-def created(view: TaskView) -> dict[str, Any]:
-    """The answer to the call that began a task."""
+def task_created(view: TaskView) -> dict[str, Any]:
+    """Return the answer to the call that started a task."""
     return {"resultType": "task", **_task(view)}
 
 
 def add_tasks(server: Server[Any], toolsets: Sequence[Toolset]) -> None:
-    """Announce the extension and serve its methods; there is nothing a task of ours would ask the client."""
+    """Announce the extension and serve its methods; tasks never request input from the client."""
     if not any(tool.background for toolset in toolsets for tool in toolset.tools.values()):
         return
 
-    async def found(context: Context, task_id: str) -> tuple[Toolset, TaskView]:
+    async def find(context: Context, task_id: str) -> tuple[Toolset, TaskView]:
         _check(context, task_id)
         for toolset in toolsets:
             try:
@@ -56,16 +56,16 @@ def add_tasks(server: Server[Any], toolsets: Sequence[Toolset]) -> None:
         raise MCPError(wire.INVALID_PARAMS, f"Unknown task: {task_id}")
 
     async def get(context: Context, params: TaskParams) -> dict[str, Any]:
-        _, view = await found(context, params.task_id)
+        _, view = await find(context, params.task_id)
         return _task(view) | _outcome(view)
 
     async def cancel(context: Context, params: TaskParams) -> dict[str, Any]:
-        toolset, _ = await found(context, params.task_id)
+        toolset, _ = await find(context, params.task_id)
         await toolset.cancel_task(params.task_id)
         return {}
 
     async def update(context: Context, params: TaskUpdateParams) -> dict[str, Any]:
-        await found(context, params.task_id)
+        await find(context, params.task_id)
         return {}
 
     server.extensions[EXTENSION] = {}
@@ -75,22 +75,21 @@ def add_tasks(server: Server[Any], toolsets: Sequence[Toolset]) -> None:
 
 
 def _task(view: TaskView) -> dict[str, Any]:
-    said = {
+    fields = {
         "taskId": view.id,
         "status": view.status,
         "statusMessage": view.message,
         "createdAt": _iso(view.created),
         "lastUpdatedAt": _iso(view.updated),
-        "ttlMs": KEPT_MILLISECONDS,
+        "ttlMs": TASK_TTL_MILLISECONDS,
         "pollIntervalMs": POLL_MILLISECONDS,
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _outcome(view: TaskView) -> dict[str, Any]:
     if view.status == "completed" and view.reply is not None:
-        answer = result(view.reply).model_dump(by_alias=True, mode="json", exclude_none=True)
-        return {"result": {"resultType": "complete", **answer}}
+        return {"result": {"resultType": "complete"} | call_result(view.reply)}
     if view.status == "failed":
         return {"error": {"code": wire.INTERNAL_ERROR, "message": view.message or "Internal error"}}
     return {}
@@ -101,8 +100,8 @@ def _iso(seconds: float) -> str:
 
 
 def _check(context: Context, task_id: str) -> None:
-    """The client must have said that it knows tasks; over HTTP its header must name the task."""
-    if not knows_tasks(context):
+    """Require the client to support tasks and, over HTTP, to name the task in its header."""
+    if not supports_tasks(context):
         needed = wire.ClientCapabilities(extensions={EXTENSION: {}})
         data = wire.MissingRequiredClientCapabilityErrorData(required_capabilities=needed)
         raise MCPError(

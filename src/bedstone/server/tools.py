@@ -10,13 +10,13 @@ from bedstone.errors import InvalidSetting
 from bedstone.server.context import Context
 from bedstone.server.paging import page
 from bedstone.server.progress import CallProgress
-from bedstone.server.tasks_extension import created, knows_tasks
-from bedstone.server.wire import result
+from bedstone.server.tasks_extension import supports_tasks, task_created
+from bedstone.server.wire import call_result
 from bedstone.toolkit import Reply, Tool, Toolset
 
 
 class Tools:
-    """The tools of several toolsets behind one list."""
+    """The tools of several toolsets in one list."""
 
     def __init__(self, toolsets: Sequence[Toolset]) -> None:
         self._toolsets = toolsets
@@ -24,12 +24,12 @@ class Tools:
         self._definitions: list[wire.Tool] | None = None
 
     def refresh(self) -> None:
-        """Forget the list: a toolset has another."""
+        """Rebuild the list after a toolset changed its tools."""
         self._owners = self._find_owners()
         self._definitions = None
 
     def input_schema(self, name: str) -> Mapping[str, Any] | None:
-        """A tool's input schema, for the check of request headers."""
+        """Return a tool's input schema, which the SDK checks request headers against."""
         owner = self._owners.get(name)
         return owner.tools[name].input_schema if owner else None
 
@@ -41,16 +41,17 @@ class Tools:
         return wire.ListToolsResult(tools=list(tools), next_cursor=next_cursor)
 
     async def call(self, context: Context, params: wire.CallToolRequestParams) -> Any:
-        """Answer tools/call with a result; with a task to clients that know what that is."""
+        """Answer tools/call with a result, or with a task if the tool and the client support it."""
         owner = self._owners.get(params.name)
         if owner is None:
             raise MCPError(wire.INVALID_PARAMS, f"Unknown tool: {params.name}")
-        if requires := owner.tools[params.name].requires:
-            _check_capabilities(context, requires)
-        if owner.tools[params.name].background and knows_tasks(context):
+        tool = owner.tools[params.name]
+        if tool.requires:
+            _check_capabilities(context, tool.requires)
+        if tool.background and supports_tasks(context):
             begun = await owner.begin(params.name, params.arguments or {})
-            return result(begun) if isinstance(begun, Reply) else created(begun)
-        return result(await owner.call(params.name, params.arguments or {}, CallProgress(context)))
+            return call_result(begun) if isinstance(begun, Reply) else task_created(begun)
+        return call_result(await owner.call(params.name, params.arguments or {}, CallProgress(context)))
 
     def _find_owners(self) -> dict[str, Toolset]:
         owners: dict[str, Toolset] = {}
@@ -66,7 +67,7 @@ class Tools:
 
 
 def definition(tool: Tool) -> wire.Tool:
-    """A tool as agents see it in the list."""
+    """Convert a tool to its entry in tools/list."""
     return wire.Tool(
         name=tool.name,
         title=tool.title,

@@ -1,6 +1,7 @@
-"""Our nouns as the protocol's."""
+"""Replies and content in the protocol's terms."""
 
 from base64 import b64encode
+from typing import Any
 
 import mcp_types as wire
 
@@ -8,7 +9,7 @@ from bedstone.toolkit import Audio, Content, Image, Reply, ResourceContents, Tex
 
 
 def content_block(block: Content) -> wire.ContentBlock:
-    """A block of content."""
+    """Convert a block of content."""
     match block:
         case Text(text):
             return wire.TextContent(type="text", text=text)
@@ -21,17 +22,23 @@ def content_block(block: Content) -> wire.ContentBlock:
 
 
 def resource_contents(contents: ResourceContents) -> wire.TextResourceContents | wire.BlobResourceContents:
-    """The contents of a resource."""
+    """Convert the contents of a resource."""
     if isinstance(contents.body, str):
         return wire.TextResourceContents(uri=contents.uri, mime_type=contents.mime_type, text=contents.body)
     blob = b64encode(contents.body).decode()
     return wire.BlobResourceContents(uri=contents.uri, mime_type=contents.mime_type, blob=blob)
 
 
-def result(reply: Reply) -> wire.CallToolResult:
-    """A reply as agents see it."""
-    return wire.CallToolResult(
-        content=[content_block(block) for block in reply.content],
-        structured_content=reply.structured,
-        is_error=reply.is_error,
-    )
+def call_result(reply: Reply) -> dict[str, Any]:
+    """Convert a reply to the JSON of a tools/call result.
+
+    The SDK validates the JSON for the version of the connection; a model of it would be validated and dumped twice.
+    """
+    content = [
+        {"type": "text", "text": block.text}
+        if isinstance(block, Text)
+        else content_block(block).model_dump(mode="json", by_alias=True, exclude_none=True)
+        for block in reply.content
+    ]
+    result: dict[str, Any] = {"content": content, "isError": reply.is_error, "resultType": "complete"}
+    return result if reply.structured is None else result | {"structuredContent": reply.structured}

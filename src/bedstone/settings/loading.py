@@ -1,7 +1,6 @@
 """Merge flags, environment variables and configuration files, and remember where each value came from."""
 
 import os
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -147,6 +146,8 @@ def _file_layers(local: Path | None) -> Iterator[_Layer]:
 
 
 def _file_layer(path: Path) -> _Layer:
+    import tomllib  # noqa: PLC0415 - most starts read no file
+
     try:
         tree = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -1,4 +1,4 @@
-"""What a tool, a resource and a prompt are, without a word about how they travel."""
+"""Tools, resources and prompts, independent of the protocol."""
 
 from bedstone.toolkit.content import Audio, Content, Embedded, Image, Text
 from bedstone.toolkit.models import Arguments, NoArguments, Result

@@ -1,4 +1,4 @@
-"""Blocks of content that tools and prompts may answer with."""
+"""Content blocks in the answers of tools and prompts."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ class Audio:
 
 @dataclass(frozen=True)
 class Embedded:
-    """A resource's contents inside an answer."""
+    """The contents of a resource, embedded in an answer."""
 
     resource: ResourceContents
 

@@ -1,4 +1,4 @@
-"""Base models: what a tool takes and what it answers."""
+"""Base models for the arguments and results of tools."""
 
 from functools import cache
 from typing import Any, ClassVar, Self
@@ -18,7 +18,7 @@ TYPE_NAMES = frozenset({"str", "int", "float", "bool", "list", "dict"})
 
 
 class _Shape(BaseModel):
-    """What agents read of a model is its fields: docstrings are for us."""
+    """Prints fields only: docstrings are for developers, not for agents."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -30,10 +30,10 @@ class _Shape(BaseModel):
 
 
 class Arguments(_Shape):
-    """A tool's arguments, by their names on the wire only.
+    """The arguments of a tool, by their names on the wire only.
 
-    Unknown arguments are refused; the schema says so (`additionalProperties: false`) only where `closed` is set,
-    because most contracts print it open. `null` for an optional argument means it was left out.
+    Unknown arguments are rejected; the schema says so (`additionalProperties: false`) only where `closed` is set,
+    because most contracts print it open. `null` for an optional argument means it is absent.
     """
 
     model_config = ConfigDict(
@@ -44,9 +44,11 @@ class Arguments(_Shape):
 
     @classmethod
     def parse(cls, arguments: dict[str, Any]) -> Self:
-        """Validate strictly, as JSON Schema would: a string is no number."""
+        """Validate as strictly as JSON Schema: a string is never converted to a number."""
         optional = _optional_names(cls)
-        given = {name: _plain(value) for name, value in arguments.items() if value is not None or name not in optional}
+        given = {
+            name: _integral(value) for name, value in arguments.items() if value is not None or name not in optional
+        }
         try:
             return cls.model_validate_json(to_json(given), strict=True)
         except ValidationError as error:
@@ -68,14 +70,14 @@ class Arguments(_Shape):
 
 
 class NoArguments(Arguments):
-    """For tools that take nothing."""
+    """For tools without arguments."""
 
 
 class Result(_Shape):
-    """A tool's answer, by its names on the wire.
+    """The result of a tool, by its names on the wire.
 
-    A field declared `X | None = None` is left out while it is None; one declared `X | None` without a default is
-    always there, as null if need be.
+    A field declared `X | None = None` is omitted if it is None; one declared `X | None` without a default is always
+    present, as null if it is None.
     """
 
     model_config = ConfigDict(
@@ -93,8 +95,8 @@ def _is_none(value: Any) -> bool:
     return value is None
 
 
-def _plain(value: Any) -> Any:
-    """JSON has one kind of number: 2.0 is an integer."""
+def _integral(value: Any) -> Any:
+    """Return 2.0 as 2: JSON has one kind of number."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

@@ -1,4 +1,4 @@
-"""Prompt templates an agent can ask for by name."""
+"""Prompt templates that clients request by name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

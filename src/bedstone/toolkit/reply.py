@@ -1,4 +1,4 @@
-"""What a tool call gives back, before any protocol wraps it."""
+"""The reply of a tool call, before a protocol wraps it."""
 
 import json
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from bedstone.toolkit.models import Result
 class Reply:
     """A payload (JSON, plain text or content blocks) and whether it reports a failure.
 
-    `structured` is the JSON object beside the text. Errors have none: clients hold it against the output schema,
-    which describes success. A bare array has none unless it is given.
+    `structured` is the JSON object beside the text. Errors have none, because clients validate it against the output
+    schema, which describes success. A bare array has none unless it is given.
     """
 
     payload: dict[str, Any] | list[Any] | str | tuple[Content, ...]
@@ -24,7 +24,7 @@ class Reply:
 
     @classmethod
     def of(cls, result: "Result | str | Sequence[Content] | Reply") -> "Reply":
-        """Wrap whatever a tool's method returned."""
+        """Wrap what a tool's method returned."""
         match result:
             case Reply():
                 return result
@@ -38,7 +38,7 @@ class Reply:
 
     @cached_property
     def text(self) -> str:
-        """The payload as an agent reads it."""
+        """The payload as text."""
         if isinstance(self.payload, str):
             return self.payload
         if isinstance(self.payload, tuple):

@@ -1,4 +1,4 @@
-"""Things an agent can read by address."""
+"""Resources that clients read by address."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class Resource:
 
 @dataclass(frozen=True)
 class ResourceTemplate:
-    """An entry of `resources/templates/list`: a family of addresses."""
+    """An entry of `resources/templates/list`: a pattern of addresses."""
 
     uri_template: str
     name: str
@@ -27,7 +27,7 @@ class ResourceTemplate:
 
 @dataclass(frozen=True)
 class ResourceContents:
-    """What reading an address gives: text, or bytes."""
+    """The contents of a resource: text or bytes."""
 
     uri: str
     body: str | bytes

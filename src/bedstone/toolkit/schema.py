@@ -1,4 +1,4 @@
-"""Models to the JSON Schema that agents read: no generated titles, no references, optional printed plainly."""
+"""JSON Schema of models as agents read it: no generated titles, no references, optional fields printed plainly."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,20 +9,20 @@ from bedstone.toolkit.models import Arguments
 
 Schema = dict[str, Any]
 
-VALUES = ("default", "examples", "enum", "const")  # what stands there is data, not a schema
+VALUES = ("default", "examples", "enum", "const")  # their content is data, not a schema
 
 
 def input_schema(model: type[Arguments]) -> Schema:
-    """What a tool takes."""
+    """Return the schema of a tool's arguments."""
     schema = _plain(model)
     properties = schema.pop("properties", {})
-    needed = schema.get("required", ())
-    ordered = sorted(properties, key=lambda name: name not in needed)  # what must be given stands first
+    required = schema.get("required", ())
+    ordered = sorted(properties, key=lambda name: name not in required)  # required arguments first
     return {"type": "object", "properties": {name: properties[name] for name in ordered}} | schema
 
 
 def output_schema(models: Sequence[type[BaseModel]]) -> Schema | None:
-    """What a tool answers when it succeeds; alternatives stand under `anyOf` of one object."""
+    """Return the schema of a successful result; alternatives are the `anyOf` of one object."""
     shapes = [_plain(model) for model in models]
     match shapes:
         case []:
@@ -55,17 +55,17 @@ def _rewrite(node: Any, definitions: Schema) -> Any:
 
 def _schema_node(node: Schema, definitions: Schema) -> Schema:
     plain = {"type": node["type"]} if "type" in node else {}
-    if "properties" in node:  # a property may be called title
+    if "properties" in node:  # a property may be named title
         plain["properties"] = {name: _rewrite(value, definitions) for name, value in node["properties"].items()}
     rest = {key: value for key, value in node.items() if key not in ("type", "properties", "title")}
-    written = {key: value if key in VALUES else _rewrite(value, definitions) for key, value in rest.items()}
-    if "const" in written:  # a choice of one is still a choice
-        written["enum"] = [written.pop("const")]
-    return _without_null(plain | written)
+    rewritten = {key: value if key in VALUES else _rewrite(value, definitions) for key, value in rest.items()}
+    if "const" in rewritten:  # an enum of one value
+        rewritten["enum"] = [rewritten.pop("const")]
+    return _without_null(plain | rewritten)
 
 
 def _without_null(node: Schema) -> Schema:
-    """`X | None = None` prints as X; `X | None` without a default as a type that may be null."""
+    """Print `X | None = None` as X, and `X | None` without a default as a type that allows null."""
     options = node.get("anyOf")
     if not options or {"type": "null"} not in options:
         return node

@@ -1,4 +1,4 @@
-"""Background work as a protocol sees it: how far a call has come, and what it will have answered."""
+"""Background work as a protocol sees it: the progress of a call, and its reply."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,21 +7,21 @@ from bedstone.toolkit.reply import Reply
 
 
 class Progress:
-    """Reports how far a call has come; this one tells nobody."""
+    """Reports the progress of a call; this base class discards it."""
 
     async def __call__(self, done: float, total: float | None = None, message: str | None = None, /) -> None:
-        """Say how far."""
+        """Report progress."""
 
     def later(self, token: str) -> "Progress | None":
-        """A way to report under a token of ours after the call was answered; None where nobody would hear it."""
+        """Return a reporter for the time after the call was answered, or None if the client cannot receive it."""
         return None
 
 
 @dataclass(frozen=True)
 class TaskView:
-    """A call that goes on in the background; `reply` is its answer once it is there. Times are seconds since 1970.
+    """A call that runs in the background, and its reply once completed. Times are seconds since 1970.
 
-    A tool that explains why it failed has completed; `failed` is for what no reply can carry.
+    A tool that replies with an error has completed; `failed` means that it cannot reply.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""A tool, declared once: name, description, argument model, result models, method."""
+"""A tool: name, description, argument model, result models and method, declared once."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ class Tool:
     """One tool of a toolset, ready to be listed and called.
 
     `method` takes the arguments and, if it has a second parameter, a `Progress`. A toolset that learns a tool's
-    schema only at start replaces `arguments` (`dataclasses.replace`). `requires` names what the client must be
-    able to do. A `large` tool publishes no output schema, so that a big answer may travel as text alone. A
-    `background` tool may be begun as a task (`Toolset.begin`).
+    schema only at start replaces `arguments` (`dataclasses.replace`). `requires` names the capabilities the client
+    must have. A `large` tool publishes no output schema, so that a large answer can be sent as text alone. A
+    `background` tool can be started as a task (`Toolset.begin`).
     """
 
     name: str
@@ -48,7 +48,7 @@ class Tool:
         return None if self.large else output_schema(self.results)
 
     async def run(self, arguments: dict[str, Any], progress: Progress) -> Any:
-        """Validate and call."""
+        """Validate the arguments and call the method."""
         parsed = self.arguments.parse(arguments)
         return await (self.method(parsed, progress) if self.takes_progress else self.method(parsed))
 
@@ -89,7 +89,7 @@ def tool(
 
 
 def declared_tools(owner: object) -> list[Tool]:
-    """The tools an object's methods declare, base classes first, in the order they are written."""
+    """Return the tools that an object's methods declare, base classes first, in source order."""
     declarations: dict[str, _Declaration] = {}
     for cls in reversed(type(owner).__mro__):
         for attribute, value in vars(cls).items():

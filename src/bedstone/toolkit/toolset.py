@@ -20,26 +20,25 @@ from bedstone.toolkit.tool import Tool, declared_tools
 if TYPE_CHECKING:
     from bedstone.services.service import Handle
 
-# Text and structured content together double a payload, and handshake-era clients refuse events above 1 MiB: above
-# this size large tools send the text alone.
-STRUCTURED_LIMIT = 250_000
+# Text and structured content together double a payload, and handshake-era clients reject events above 1 MiB. Above
+# this many characters, large tools send the text alone.
+MAX_STRUCTURED_CHARACTERS = 250_000
 
 ChangeListener = Callable[[], Coroutine[Any, Any, None]]
-
 
 SILENT = Progress()
 
 
 class Toolset:
-    """Base of every toolset; a contract overrides what it offers beyond tools.
+    """Base class of every toolset; a contract overrides what it offers beyond tools.
 
-    `label` is the id on the command line and, with hyphens, the address. `server_name` is what clients see when the
-    toolset is served alone.
+    `label` is the id on the command line and, with hyphens, the address. `server_name` is the name clients see when
+    the toolset is served alone.
     """
 
     label: ClassVar[str]
     title: ClassVar[str]
-    # What POST /<label>/mcp/initialize answers where a contract prints less than the protocol's answer.
+    # The answer to POST /<label>/mcp/initialize where a contract prints less than the protocol's answer.
     plain_initialize: ClassVar[Mapping[str, Any] | None] = None
     server_name: str
     instructions: str | None = None
@@ -69,31 +68,31 @@ class Toolset:
         return {tool.name: tool for tool in declared_tools(self)}
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress = SILENT) -> Reply:
-        """Call a tool; whatever it can explain comes back as a reply in the contract's shape."""
+        """Call a tool and return its reply; errors are replies in the contract's shape."""
         tool = self._tool(name)
-        reply = await self._explained(tool, lambda: tool.run(dict(arguments), progress))
+        reply = await self._guarded(tool, lambda: tool.run(dict(arguments), progress))
         if not isinstance(reply, Reply):
             reply = Reply.of(reply)
-        if tool.large and len(reply.text) > STRUCTURED_LIMIT:
+        if tool.large and len(reply.text) > MAX_STRUCTURED_CHARACTERS:
             return replace(reply, structured=None)
         return reply
 
     async def begin(self, name: str, arguments: Mapping[str, Any]) -> TaskView | Reply:
-        """Call a background tool as a task; a reply where it cannot even begin."""
+        """Start a background tool as a task; return an error reply if it cannot start."""
         tool = self._tool(name)
 
         async def start() -> TaskView:
             return await self.start_task(name, tool.arguments.parse(dict(arguments)))
 
-        view: TaskView | Reply = await self._explained(tool, start)
+        view: TaskView | Reply = await self._guarded(tool, start)
         return view
 
     async def start_task(self, name: str, arguments: Arguments) -> TaskView:
-        """Begin a background tool's work: for toolsets that declare one."""
+        """Start the work of a background tool, in toolsets that declare one."""
         raise NotImplementedError
 
     async def task(self, task_id: str) -> TaskView:
-        """How far background work has come."""
+        """Return the state of background work."""
         raise UnknownTask(f"Unknown task: {task_id}", task_id=task_id)
 
     def _tool(self, name: str) -> Tool:
@@ -102,14 +101,14 @@ class Toolset:
             raise UnknownTool(f"Unknown tool: {name}")
         return tool
 
-    async def _explained(self, tool: Tool, work: Callable[[], Awaitable[Any]]) -> Any:
+    async def _guarded(self, tool: Tool, work: Callable[[], Awaitable[Any]]) -> Any:
         try:
             if self._read_only and not tool.read_only:
                 raise ReadOnly(f"This server is read-only; {tool.name} would change something.")
             return await work()
         except BedstoneError as error:
             return self.render_error(error)
-        except ExceptionGroup as group:  # a task group wraps what its tasks raise
+        except ExceptionGroup as group:  # task groups wrap the errors of their tasks
             if len(group.exceptions) == 1 and isinstance(group.exceptions[0], BedstoneError):
                 return self.render_error(group.exceptions[0])
             raise
@@ -118,40 +117,40 @@ class Toolset:
         """Turn an error into the contract's shape."""
         return Reply({"error": error.code, "message": error.message, **error.details}, is_error=True)
 
-    def resources(self) -> Sequence[Resource]:
-        """What `resources/list` pages through."""
+    async def resources(self) -> Sequence[Resource]:
+        """Return the entries of `resources/list`."""
         return ()
 
     def resource_templates(self) -> Sequence[ResourceTemplate]:
-        """What `resources/templates/list` shows."""
+        """Return the entries of `resources/templates/list`."""
         return ()
 
     async def read_resource(self, uri: str) -> ResourceContents:
-        """The contents behind an address."""
+        """Read the resource at an address."""
         raise UnknownResource(f"Resource not found: {uri}", uri=uri)
 
     def prompts(self) -> Sequence[Prompt]:
-        """What `prompts/list` pages through."""
+        """Return the entries of `prompts/list`."""
         return ()
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> Sequence[PromptMessage]:
-        """A prompt's messages, filled in."""
+        """Render the messages of a prompt."""
         raise UnknownPrompt(f"Unknown prompt: {name}")
 
     async def complete(self, subject: str, argument: str, value: str) -> Sequence[str]:
-        """Possible values for an argument of a prompt (by name) or of a resource template (by address)."""
+        """Suggest values for an argument of a prompt (by name) or of a resource template (by address)."""
         return ()
 
     async def cancel_task(self, task_id: str) -> bool:
-        """Cancel background work; False when it had already ended."""
+        """Cancel background work; return False if it had already ended."""
         raise UnknownTask(f"Unknown task: {task_id}", task_id=task_id)
 
     def on_tools_changed(self, listener: ChangeListener) -> None:
-        """Be told when the list of tools, or a schema in it, is another."""
+        """Call `listener` whenever the list of tools, or a schema in it, changes."""
         self._listeners.append(listener)
 
     async def tools_changed(self) -> None:
-        """Tell everybody that the list of tools changed."""
+        """Notify the listeners that the list of tools changed."""
         vars(self).pop("tools", None)
         async with anyio.create_task_group() as tasks:
             for listener in self._listeners:

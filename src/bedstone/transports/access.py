@@ -26,7 +26,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 OPEN_PATHS = re.compile(
     r"/healthz|/readyz|/\.well-known/oauth-protected-resource(/.*)?|/login|/static/(style\.css|icon\.svg)"
 )
-MCP_PATHS = re.compile(r"(/[\w-]+)?/(mcp|sse|messages)(/.*)?")  # what agents use: only the token itself opens it
+MCP_PATHS = re.compile(r"(/[\w-]+)?/(mcp|sse|messages)(/.*)?")  # for agents: page sessions do not count here
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 UNAUTHORIZED = 401
 ANY_HOST = "*"
@@ -34,9 +34,9 @@ AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
 
 
 class PageSessions:
-    """Browsers whose people have shown the token: their cookies say so, and do not give it away.
+    """Cookies of browsers that logged in with the token, signed with it and without revealing it.
 
-    Nothing is kept of them, so that they outlive a restart; only of those that logged out, while the server runs.
+    Sessions survive a restart because they are not stored; logged-out ones are remembered while the server runs.
     """
 
     cookie = "bedstone_page"
@@ -46,17 +46,17 @@ class PageSessions:
         self._ended: set[str] = set()
 
     def begin(self) -> str:
-        """The cookie of another browser."""
+        """Return the cookie of a new session."""
         name = secrets.token_hex(16)
         return f"{name}.{self._signature(name)}"
 
     def end(self, cookie: str) -> None:
-        """A cookie is worth nothing from now on."""
+        """Invalidate a cookie."""
         if self.is_valid(cookie):
             self._ended.add(cookie)
 
     def is_valid(self, cookie: str) -> bool:
-        """Whether a cookie is one of ours."""
+        """Return whether a cookie belongs to a session that is logged in."""
         name, _, signature = cookie.partition(".")
         return hmac.compare_digest(signature.encode(), self._signature(name).encode()) and cookie not in self._ended
 
@@ -66,7 +66,7 @@ class PageSessions:
 
 @dataclass(frozen=True)
 class Access:
-    """Who may come in: the host names we answer to, and the token everybody must show, agents at each call."""
+    """Who has access: the allowed host names, and the token that every request must present."""
 
     hosts: Collection[str]
     token: str | None = None
@@ -74,10 +74,10 @@ class Access:
 
     @classmethod
     def for_address(cls, host: str, *, allowed_hosts: Sequence[str] = (), token: str | None = None) -> "Access":
-        """The rules for a server bound to `host`; a server that others can reach must have a token."""
+        """Return the rules for a server bound to `host`; one that other machines can reach must have a token."""
         if not is_loopback(host) and not token:
             raise InvalidSetting(
-                f"Refusing to listen on {host} without a token: everybody who reaches it could read what it knows. "
+                f"Refusing to listen on {host} without a token: everyone who can reach it could read its content. "
                 "Give one with --token-file or BEDSTONE_MCP__TOKEN, or listen on 127.0.0.1."
             )
         names = {*LOOPBACK, host.lower(), *(name.lower() for name in allowed_hosts)}
@@ -106,22 +106,22 @@ class Guard:
         logger.warning("Refused %r: %s", scope["path"], refusal.message, extra={"action": "request_refused"})
         if refusal.status == UNAUTHORIZED and _is_page(scope):
             path = scope.get("raw_path") or scope["path"].encode()
-            asked = b"?" + scope["query_string"] if scope.get("query_string") else b""
-            following = quote(path.partition(b"?")[0] + asked, safe="/")
-            await RedirectResponse(f"/login?next={following}", 303)(scope, receive, send)
+            query = b"?" + scope["query_string"] if scope.get("query_string") else b""
+            target = quote(path.partition(b"?")[0] + query, safe="/")
+            await RedirectResponse(f"/login?next={target}", 303)(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008, "reason": refusal.message})  # becomes HTTP 403
         else:
             await _respond(refusal)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> Refusal | None:
-        if CONTROL.search(scope["path"]):  # patterns of routes end before a last line feed, and ours do not
-            return Refusal(400, "The path holds characters that no address of ours has.")
+        if CONTROL.search(scope["path"]):  # route patterns ignore a trailing line feed, OPEN_PATHS does not
+            return Refusal(400, "The path contains control characters.")
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin")
-        if not self._is_ours(host):
+        if not self._is_allowed_host(host):
             return Refusal(421, f"Host not allowed: {host!r}. Add it to the setting mcp.allowed_hosts.")
-        if origin is not None and not self._is_our_origin(origin, host):
+        if origin is not None and not self._is_allowed_origin(origin, host):
             return Refusal(403, f"Origin not allowed: {origin!r}. Add its host to the setting mcp.allowed_hosts.")
         if self._access.token and not OPEN_PATHS.fullmatch(scope["path"]):
             if not MCP_PATHS.fullmatch(scope["path"]) and self._has_session(headers):
@@ -135,11 +135,11 @@ class Guard:
             cookie_parser(headers.get("cookie", "")).get(sessions.cookie, "")
         )
 
-    def _is_ours(self, authority: str) -> bool:
+    def _is_allowed_host(self, authority: str) -> bool:
         return ANY_HOST in self._access.hosts or _host_name(authority) in self._access.hosts
 
-    def _is_our_origin(self, origin: str, host: str) -> bool:
-        """A page of a host we know, or of the very host that is asked: any host is not any origin."""
+    def _is_allowed_origin(self, origin: str, host: str) -> bool:
+        """Allow pages of allowed hosts and of the requested host itself: `*` allows any host, not any origin."""
         scheme, separator, authority = origin.partition("://")
         name = _host_name(authority)
         known = name is not None and (name in self._access.hosts or name == _host_name(host))
@@ -148,21 +148,21 @@ class Guard:
     @staticmethod
     def _check_token(authorization: str, token: str) -> Refusal | None:
         scheme, _, given = authorization.partition(" ")
-        right = hmac.compare_digest(given.strip().encode("latin-1"), token.encode())  # as the header came in
-        if right and scheme.lower() == "bearer":
+        is_correct = hmac.compare_digest(given.strip().encode("latin-1"), token.encode())  # the header's bytes
+        if is_correct and scheme.lower() == "bearer":
             return None
         return Refusal(401, "A valid token is needed: send Authorization: Bearer <token>.")
 
 
 def _is_page(scope: Scope) -> bool:
-    """Whether a browser asks for a page, for a person to see."""
-    wants = Headers(scope=scope).get("accept", "")
-    is_read = scope["type"] == "http" and scope["method"] == "GET"
-    return is_read and "text/html" in wants and not MCP_PATHS.fullmatch(scope["path"])
+    """Return whether a browser requests a page."""
+    accept = Headers(scope=scope).get("accept", "")
+    is_get = scope["type"] == "http" and scope["method"] == "GET"
+    return is_get and "text/html" in accept and not MCP_PATHS.fullmatch(scope["path"])
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Return whether only this machine can reach an address."""
     if host.lower() == "localhost":
         return True
     try:
@@ -172,7 +172,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _host_name(authority: str) -> str | None:
-    """The host of `host:port`, in lower case and without brackets; anything odd is nobody's host."""
+    """Return the host of `host:port` in lower case and without brackets, or None if it is invalid."""
     match = AUTHORITY.fullmatch(authority.lower())
     return (match[1] or match[2]) if match else None
 

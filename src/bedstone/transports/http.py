@@ -1,4 +1,4 @@
-"""The ASGI application: the hub at /mcp, each toolset alone at /<label>/mcp, health, and the page."""
+"""The ASGI application: the hub at /mcp, each toolset at /<label>/mcp, health checks and pages."""
 
 import errno
 import socket
@@ -6,11 +6,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-import mcp_types as wire
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import RequestBodyLimitMiddleware
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
@@ -21,14 +19,14 @@ from bedstone import __version__
 from bedstone.errors import InvalidSetting
 from bedstone.server import BedstoneServer
 from bedstone.transports.access import Access, Guard
-from bedstone.transports.jsonrpc import Malformed, failure, parse
+from bedstone.transports.jsonrpc import Malformed, failure, request_method
 from bedstone.transports.plain import PlainEndpoint
 from bedstone.transports.sse import sse_routes
 from bedstone.transports.websocket import serve_websocket
 
 NETWORK_TRANSPORTS = ("http", "sse", "ws")
 MAX_BODY_BYTES = 4 * 1024 * 1024
-SESSION_HEADERS = ("mcp-session-id", "mcp-protocol-version")
+SESSION_HEADERS = (b"mcp-session-id", b"mcp-protocol-version")
 
 
 def build_http_app(
@@ -40,9 +38,9 @@ def build_http_app(
     pages: Sequence[BaseRoute] = (),
 ) -> ASGIApp:
     """Serve each server under its prefix ("" is the hub) over the chosen transports."""
-    distinct = list(dict.fromkeys(servers.values()))  # a toolset may have two spellings of its address
+    distinct = list(dict.fromkeys(servers.values()))  # one toolset can have two addresses
     managers = {server: StreamableHTTPSessionManager(server, json_response=json_response) for server in distinct}
-    routes: list[BaseRoute] = [Route("/healthz", _health), Route("/readyz", _ready)]
+    routes: list[BaseRoute] = []
     for prefix, server in servers.items():
         routes += _server_routes(prefix, server, managers[server], transports)
 
@@ -55,16 +53,17 @@ def build_http_app(
             for server in distinct:
                 server.stop_listening()
 
-    app = Starlette(routes=[*routes, *pages], lifespan=lifespan)
+    routes += [Route("/healthz", _health), Route("/readyz", _ready), *pages]
+    app = Starlette(routes=routes, lifespan=lifespan)
     app.state.servers = distinct
     return Guard(app, access)
 
 
 def listen(host: str, port: int, option: str = "--port") -> socket.socket:
-    """A listening socket, or a sentence about why not, and which option to change."""
+    """Return a listening socket, or raise an error that names the option to change."""
     host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns Nagle's algorithm off only for sockets that say they are TCP; left on, every answer waits 40 ms.
+    # asyncio disables Nagle's algorithm only on sockets created with IPPROTO_TCP; enabled, it delays answers by 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -99,50 +98,62 @@ def _server_routes(
 
 
 class StreamableEndpoint:
-    """Streamable HTTP by the SDK; requests that never shook hands go to the plain door."""
+    """Streamable HTTP by the SDK; requests without a handshake go to the plain endpoint."""
 
     def __init__(self, manager: StreamableHTTPSessionManager, plain: ASGIApp) -> None:
         self._plain = plain
-        self._manager = manager
+        self._streamable = manager.asgi_app
         self._checked = RequestBodyLimitMiddleware(self._check, MAX_BODY_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope)
-        accept = ",".join(headers.getlist("accept")).lower()
-        # The SDK reads one line of the header, in lower case.
-        others = [pair for pair in scope["headers"] if pair[0] != b"accept"]
-        scope = {**scope, "headers": [*others, (b"accept", accept.encode("latin-1"))] if accept else others}
-        in_session = any(header in headers for header in SESSION_HEADERS)
+        accept = _accepted_types(scope)
+        scope = _with_accept(scope, accept)
         if scope["method"] != "POST":
-            await self._manager.handle_request(scope, receive, send)
-        elif in_session or "text/event-stream" in accept:
+            await self._streamable(scope, receive, send)
+        elif _is_in_session(scope) or b"text/event-stream" in accept:
             await self._checked(scope, receive, send)
         else:
             await self._plain(scope, receive, send)
 
     async def _check(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer what is no message ourselves: the SDK would print its parser's findings.
+        """Answer malformed messages, for which the SDK would print its parser's findings.
 
-        Only `initialize` may open a session. The limit middleware has gathered the body into one event.
+        Only `initialize` may open a session. The limit middleware has joined the body into one event.
         """
         body = await receive()
         try:
-            message = parse(body.get("body", b"")).message
+            method = request_method(body.get("body", b""))
         except Malformed as malformed:
             await JSONResponse(failure(malformed.request_id, malformed.error), 400)(scope, receive, send)
             return
-        replayed = False
+        is_replayed = False
 
         async def replay() -> Any:
-            nonlocal replayed
-            if replayed:
+            nonlocal is_replayed
+            if is_replayed:
                 return await receive()
-            replayed = True
+            is_replayed = True
             return body
 
-        in_session = any(header in Headers(scope=scope) for header in SESSION_HEADERS)
-        opens = isinstance(message, wire.JSONRPCRequest) and message.method == "initialize"
-        await (self._manager.handle_request if in_session or opens else self._plain)(scope, replay, send)
+        is_streamable = method == "initialize" or _is_in_session(scope)
+        # The size of the body is checked already.
+        await (self._streamable.app if is_streamable else self._plain)(scope, replay, send)
+
+
+def _is_in_session(scope: Scope) -> bool:
+    return any(name in SESSION_HEADERS for name, _ in scope["headers"])
+
+
+def _accepted_types(scope: Scope) -> bytes:
+    return b",".join(value for name, value in scope["headers"] if name == b"accept").lower()
+
+
+def _with_accept(scope: Scope, accept: bytes) -> Scope:
+    """Return the scope with one lower-case Accept header, which is all that the SDK reads."""
+    if not accept or (b"accept", accept) in scope["headers"]:
+        return scope
+    others = [pair for pair in scope["headers"] if pair[0] != b"accept"]
+    return {**scope, "headers": [*others, (b"accept", accept)]}
 
 
 async def _health(_: Request) -> Response:

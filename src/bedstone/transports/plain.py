@@ -22,7 +22,7 @@ from bedstone.server import BedstoneServer
 from bedstone.server.resources import RESOURCE_NOT_FOUND
 from bedstone.transports.jsonrpc import Malformed, failure
 
-VERSION = "2025-06-18"  # what the contracts print
+VERSION = "2025-06-18"  # as the contracts print it
 INITIALIZE = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "plain-http", "version": "0"}}
 HTTP_STATUS = {**ERROR_CODE_HTTP_STATUS, RESOURCE_NOT_FOUND: 404, wire.INTERNAL_ERROR: 500}
 
@@ -48,13 +48,13 @@ class PlainEndpoint:
             return
         response: Response | None = None
 
-        async def hang_up_with_the_client() -> None:
+        async def cancel_on_disconnect() -> None:
             while (await receive())["type"] != "http.disconnect":
                 pass
             tasks.cancel_scope.cancel()
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(hang_up_with_the_client)
+            tasks.start_soon(cancel_on_disconnect)
             response = await self._answer(message)
             tasks.cancel_scope.cancel()
         if response is not None:
@@ -62,7 +62,7 @@ class PlainEndpoint:
 
     async def _answer(self, message: Mapping[str, Any]) -> Response:
         method = message["method"]
-        # Absent and null mean the same here: contracts print "cursor": null.
+        # Null means absent here: contracts print "cursor": null.
         params = {key: value for key, value in (message.get("params") or {}).items() if value is not None}
         connection = Connection.from_envelope(VERSION, None, None)
         if "id" not in message:
@@ -87,7 +87,7 @@ class PlainEndpoint:
 
 
 class OneExchange:
-    """A dispatch context with no way back to the client."""
+    """A dispatch context without a channel back to the client."""
 
     transport = TransportContext(kind="plain-http", can_send_request=False)
     can_send_request = False
@@ -103,10 +103,10 @@ class OneExchange:
         raise NoBackChannelError(method)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
-        """There is nobody to tell."""
+        """Discard the notification."""
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """There is nobody to tell."""
+        """Discard the report."""
 
 
 def _check_media_type(request: Request, body: bytes) -> None:
@@ -116,10 +116,10 @@ def _check_media_type(request: Request, body: bytes) -> None:
 
 
 def _parse(body: bytes, method: str | None) -> dict[str, Any]:
-    """The message.
+    """Parse the message.
 
-    On POST /mcp/<method> the path may stand for the method and bare params for the whole message, and who sends no id
-    still wants an answer, unless the method is one nobody answers.
+    On POST /mcp/<method> the path can replace the method and bare params the whole message. A message without an id
+    is answered too, unless the method is a notification.
     """
     try:
         message = from_json(body or b"{}")
@@ -131,8 +131,8 @@ def _parse(body: bytes, method: str | None) -> dict[str, Any]:
         if not method.startswith("notifications/") and method != "tools/cancel":
             message.setdefault("id", None)
         if message.setdefault("method", method) != method:
-            said = f"Invalid Request: the path says {method}, the body says {message['method']}"
-            raise Malformed(wire.INVALID_REQUEST, said, Malformed.of(message).request_id)
+            problem = f"Invalid Request: the path says {method}, the body says {message['method']}"
+            raise Malformed(wire.INVALID_REQUEST, problem, Malformed.of(message).request_id)
     if not _is_message(message):
         raise Malformed.of(message)
     return dict(message)

@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 
 def sse_routes(prefix: str, server: Server[Any]) -> list[BaseRoute]:
-    """The pair of endpoints under a prefix."""
+    """Return the pair of endpoints under a prefix."""
     transport = SseServerTransport(f"{prefix}/messages/")
     return [
         Route(f"{prefix}/sse", SseEndpoint(transport, server), methods=["GET"]),

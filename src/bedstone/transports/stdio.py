@@ -1,7 +1,7 @@
 """Standard input and output: one JSON-RPC message per line.
 
-Two threads of our own read and write. The SDK's transport goes through a pool of threads three times for each call,
-which costs more than everything else a small call does.
+Two dedicated threads read and write. The SDK's transport passes through a thread pool three times for each call, which
+costs more than the rest of a small call.
 """
 
 import asyncio
@@ -18,28 +18,28 @@ from anyio import to_thread
 from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 
-from bedstone.transports.jsonrpc import Malformed, Messages, failure, parse
+from bedstone.transports.jsonrpc import Malformed, MessageStream, failure, parse
 
-MOST_WAITING = 1_000  # messages read ahead
-MOST_UNWRITTEN = 64 * 2**20  # bytes a client may leave unread before we wait for it
-PATIENCE_SECONDS = 0.005
+MAX_QUEUED_MESSAGES = 1_000  # read ahead of the server
+MAX_UNWRITTEN_BYTES = 64 * 2**20  # sent but not read by the client
+POLL_SECONDS = 0.005
 
 
 async def serve_stdio(server: Server[Any]) -> None:
-    """Serve one client until it closes our input."""
-    lines = Lines(*_claimed())
-    await server.run(lines, lines, server.create_initialization_options())
-    await to_thread.run_sync(lines.finish)
+    """Serve one client until it closes standard input."""
+    stream = StdioStream(*take_over_stdio())
+    await server.run(stream, stream, server.create_initialization_options())
+    await to_thread.run_sync(stream.finish)
 
 
-class Lines(Messages):
-    """Two descriptors as the streams the SDK reads from and writes to."""
+class StdioStream(MessageStream):
+    """Two file descriptors as the stream that the SDK reads from and writes to."""
 
     def __init__(self, incoming: int, outgoing: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._incoming: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._outgoing: SimpleQueue[bytes | None] = SimpleQueue()
-        self._room = threading.Semaphore(MOST_WAITING)
+        self._room = threading.Semaphore(MAX_QUEUED_MESSAGES)
         self._unwritten = 0
         self._is_broken = self._has_ended = False
         self._writer = threading.Thread(target=self._write, args=(outgoing,), name="stdout", daemon=True)
@@ -47,11 +47,11 @@ class Lines(Messages):
         threading.Thread(target=self._read, args=(incoming,), name="stdin", daemon=True).start()
 
     async def receive(self) -> SessionMessage:
-        """The next message, after complaining about lines that are none."""
+        """Return the next message; answer malformed lines with an error."""
         while not self._has_ended:
             line = await self._incoming.get()
             if line is None:
-                self._has_ended = True  # the SDK asks again
+                self._has_ended = True  # the SDK calls again
                 break
             self._room.release()
             try:
@@ -65,13 +65,13 @@ class Lines(Messages):
         await self._send(item.message.model_dump_json(by_alias=True, exclude_unset=True))
 
     def finish(self) -> None:
-        """Write what is left."""
+        """Write what is queued and end the thread."""
         self._outgoing.put(None)
         self._writer.join()
 
     async def _send(self, text: str) -> None:
-        while self._unwritten > MOST_UNWRITTEN and not self._is_broken:  # noqa: ASYNC110 - a thread counts it down
-            await anyio.sleep(PATIENCE_SECONDS)
+        while self._unwritten > MAX_UNWRITTEN_BYTES and not self._is_broken:  # noqa: ASYNC110 - a thread counts it down
+            await anyio.sleep(POLL_SECONDS)
         if self._is_broken:
             raise anyio.BrokenResourceError
         data = text.encode() + b"\n"
@@ -91,7 +91,7 @@ class Lines(Messages):
                 rest = memoryview(data)
                 while rest:
                     rest = rest[os.write(descriptor, rest) :]
-            except OSError:  # the client is gone
+            except OSError:  # the client disconnected
                 self._is_broken = True
                 self._end()
                 return
@@ -102,12 +102,12 @@ class Lines(Messages):
             self._loop.call_soon_threadsafe(self._incoming.put_nowait, None)
 
 
-def _claimed() -> tuple[int, int]:
-    """Descriptors of our own for input and output; whoever else reads gets nothing, whoever else prints, stderr."""
+def take_over_stdio() -> tuple[int, int]:
+    """Return private descriptors of input and output; other code reads nothing and prints to stderr."""
     sys.stdout.flush()
     incoming, outgoing = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
     os.dup2(2, 1)
     return incoming, outgoing

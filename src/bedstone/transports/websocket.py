@@ -9,36 +9,36 @@ from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from bedstone.transports.jsonrpc import Malformed, Messages, failure, parse
+from bedstone.transports.jsonrpc import Malformed, MessageStream, failure, parse
 
 SUBPROTOCOL = "mcp"
 UNSUPPORTED_DATA = 1003  # a close code of RFC 6455
 
 
 async def serve_websocket(server: Server[Any], socket: WebSocket) -> None:
-    """Serve one client until it hangs up."""
+    """Serve one client until it disconnects."""
     await socket.accept(SUBPROTOCOL if SUBPROTOCOL in socket.scope["subprotocols"] else None)
-    frames = Frames(socket)
-    await server.run(frames, frames, server.create_initialization_options())
+    stream = WebSocketStream(socket)
+    await server.run(stream, stream, server.create_initialization_options())
 
 
-class Frames(Messages):
-    """A socket as the streams the SDK reads from and writes to."""
+class WebSocketStream(MessageStream):
+    """A socket as the stream that the SDK reads from and writes to."""
 
     def __init__(self, socket: WebSocket) -> None:
         self._socket = socket
-        self._writing = anyio.Lock()
-        self._ended = False
+        self._write_lock = anyio.Lock()
+        self._has_ended = False
 
     async def receive(self) -> SessionMessage:
-        """The next message, after complaining about frames that are none."""
-        while not self._ended:
+        """Return the next message; answer malformed frames with an error."""
+        while not self._has_ended:
             frame = await self._socket.receive()
             text = frame.get("text")
             if frame["type"] == "websocket.disconnect":
-                self._ended = True
+                self._has_ended = True
             elif text is None:
-                self._ended = True
+                self._has_ended = True
                 await self._socket.close(UNSUPPORTED_DATA, "Send JSON-RPC messages as text frames")
             else:
                 try:
@@ -54,7 +54,7 @@ class Frames(Messages):
 
     async def _write(self, text: str) -> None:
         try:
-            async with self._writing:
+            async with self._write_lock:
                 await self._socket.send_text(text)
-        except (WebSocketDisconnect, RuntimeError):  # Starlette's two ways of saying that the client is gone
+        except (WebSocketDisconnect, RuntimeError):  # Starlette raises either when the client has disconnected
             raise anyio.BrokenResourceError from None

@@ -236,7 +236,7 @@ class ConformanceToolset(Toolset):
     async def json_schema(self, _: AnyArguments) -> str:
         return "Accepted"
 
-    def resources(self) -> Sequence[Resource]:
+    async def resources(self) -> Sequence[Resource]:
         return [Resource(uri, uri.removeprefix("test://"), mime_type=item.mime_type) for uri, item in STATIC.items()]
 
     def resource_templates(self) -> Sequence[ResourceTemplate]:

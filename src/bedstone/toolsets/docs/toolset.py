@@ -129,7 +129,7 @@ class DocsToolset(Toolset):
         """Errors are sentences."""
         return Reply(error.message, is_error=True)
 
-    def resources(self) -> Sequence[Resource]:
+    async def resources(self) -> Sequence[Resource]:
         """The files whose facet value is marked as a resource."""
         if not self._has_resources:
             return ()
@@ -137,7 +137,7 @@ class DocsToolset(Toolset):
             Resource(
                 f"{RESOURCE}{quote(document.id)}", document.id, document.title or None, MARKDOWN, _title(document.id)
             )
-            for document in self._docs.get().library.documents()
+            for document in await self._docs.run(lambda docs: docs.library.documents())
         ]
 
     def resource_templates(self) -> Sequence[ResourceTemplate]:

@@ -9,7 +9,7 @@ from anyio import to_thread
 
 from bedstone.errors import BedstoneError, UnknownResource
 from bedstone.toolkit import Reply, Resource, ResourceContents, ResourceTemplate, Tool, ToolsetContext
-from bedstone.toolkit.envelope import in_envelope
+from bedstone.toolkit.error_envelope import render_error_envelope
 from bedstone.toolsets.salesforce_graph.grounding_tools import GroundingTools
 from bedstone.toolsets.salesforce_graph.schema_tools import SchemaTools
 from bedstone.toolsets.salesforce_graph.soql_tools import SoqlTools
@@ -86,14 +86,14 @@ class SalesforceGraphToolset(SchemaTools, SoqlTools, GroundingTools):
 
     def render_error(self, error: BedstoneError) -> Reply:
         """The envelope and codes of this contract."""
-        return in_envelope(error, CODES, "SF_API_ERROR")
+        return render_error_envelope(error, CODES, "SF_API_ERROR")
 
     # Resources
 
-    def resources(self) -> Sequence[Resource]:
+    async def resources(self) -> Sequence[Resource]:
         """Every object of the org that is asked by default."""
         try:
-            org = self._schemas.get().load()
+            org = await self._org(None)
         except BedstoneError:  # nothing is synced yet
             return ()
         return [

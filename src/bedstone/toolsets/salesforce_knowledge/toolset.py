@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
+from anyio import to_thread
+
 from bedstone.errors import BedstoneError, NotFound, UnknownResource
 from bedstone.toolkit import (
     Reply,
@@ -14,7 +16,7 @@ from bedstone.toolkit import (
     ToolsetContext,
     tool,
 )
-from bedstone.toolkit.envelope import in_envelope
+from bedstone.toolkit.error_envelope import render_error_envelope
 from bedstone.toolsets.salesforce_knowledge.contract import (
     ArticleLine,
     ArticleText,
@@ -120,9 +122,9 @@ class SalesforceKnowledgeToolset(Toolset):
 
     def render_error(self, error: BedstoneError) -> Reply:
         """The contract's envelope and codes."""
-        return in_envelope(error, CODES, "SF_API_ERROR")
+        return render_error_envelope(error, CODES, "SF_API_ERROR")
 
-    def resources(self) -> Sequence[Resource]:
+    async def resources(self) -> Sequence[Resource]:
         """Articles that are mirrored; others have addresses too, and are found by search."""
         try:
             mirror = self._articles.get().mirror
@@ -132,7 +134,7 @@ class SalesforceKnowledgeToolset(Toolset):
             return ()
         return [
             Resource(f"{ADDRESS}{quote(name)}", name, f"Knowledge article {name}", "text/plain")
-            for name in mirror.url_names()
+            for name in await to_thread.run_sync(mirror.url_names)
         ]
 
     def resource_templates(self) -> Sequence[ResourceTemplate]:

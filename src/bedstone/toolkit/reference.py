@@ -1,4 +1,4 @@
-"""A toolset as a page of documentation."""
+"""The reference page of a toolset."""
 
 import json
 from collections.abc import Iterable
@@ -7,14 +7,14 @@ from bedstone.toolkit.tool import Tool
 from bedstone.toolkit.toolset import Toolset
 
 
-def page(toolset: Toolset) -> str:
-    """Markdown for people: every tool with its arguments and the shape of its answer."""
-    head = f"# {toolset.title}\n\nToolset `{toolset.label}`, alone at `/{toolset.label.replace('_', '-')}/mcp`."
+def reference_page(toolset: Toolset) -> str:
+    """Describe every tool with its arguments and the schema of its answer, as Markdown."""
+    head = f"# {toolset.title}\n\nToolset `{toolset.label}`, served at `/{toolset.label.replace('_', '-')}/mcp`."
     return "\n\n".join([head, *(_section(tool) for tool in toolset.tools.values())]) + "\n"
 
 
-def behaviour(tool: Tool) -> str:
-    """A tool's annotations in words."""
+def describe_behaviour(tool: Tool) -> str:
+    """Describe a tool's annotations in words."""
     words = ["reads only" if tool.read_only else "changes data"]
     words += ["may destroy"] if tool.destructive else []
     words += ["safe to repeat"] if tool.idempotent else []
@@ -23,7 +23,7 @@ def behaviour(tool: Tool) -> str:
 
 
 def _section(tool: Tool) -> str:
-    parts = [f"## `{tool.name}`", tool.description, f"{behaviour(tool).capitalize()}.", *_arguments(tool)]
+    parts = [f"## `{tool.name}`", tool.description, f"{describe_behaviour(tool).capitalize()}.", *_arguments(tool)]
     if tool.output_schema:
         parts += ["Answer:", f"```json\n{json.dumps(tool.output_schema, indent=2)}\n```"]
     return "\n\n".join(parts)

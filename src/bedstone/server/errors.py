@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import mcp_types as wire
+from mcp.server.context import CallNext, HandlerResult
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
@@ -15,13 +16,13 @@ logger = logging.getLogger(__name__)
 
 Params = TypeVar("Params")
 Answer = TypeVar("Answer")
-SERVER_ERROR = -32000  # the first of those that are a server's own
+SERVER_ERROR = -32000  # the first code that JSON-RPC leaves to servers
 
 
-def explained(
+def translate_errors(
     handler: Callable[[Context, Params], Awaitable[Answer]],
 ) -> Callable[[Context, Params], Awaitable[Answer]]:
-    """Wrap a handler: what a caller can act on keeps its sentence; a result that does not fit its model is a defect."""
+    """Wrap a handler: a caller's error keeps its message, and a result that does not fit its model is a defect."""
 
     async def run(ctx: Context, params: Params) -> Answer:
         try:
@@ -34,3 +35,14 @@ def explained(
             raise MCPError(wire.INTERNAL_ERROR, "Internal error") from None
 
     return run
+
+
+async def hide_internals(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Middleware: log unexpected exceptions and keep their text from the client."""
+    try:
+        return await call_next(ctx)
+    except (MCPError, ValidationError):
+        raise
+    except Exception:
+        logger.exception("%s failed", ctx.method, extra={"action": "request_failed"})
+        raise MCPError(wire.INTERNAL_ERROR, "Internal error") from None
