@@ -21,10 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from bedstone.evaluation.probe import PROTOCOL, PipedServer
-from bedstone.ingest.chunking.by_size import SplitOptions, split_pages
-from bedstone.ingest.detection import detect
-from bedstone.ingest.extraction import Notes, Page, ReadOptions, Unreadable
-from bedstone.ingest.formats import FORMATS
+from bedstone.ingest.chunking.by_size import SplitOptions, chunk_pages
+from bedstone.ingest.detection import detect, find_format
+from bedstone.ingest.extraction import ExtractionError, Notes, Page, ReadOptions
 from bedstone.ingest.reader import read_whole
 from bedstone.records import Task
 from bedstone.search.embedders.minilm import MiniLm
@@ -116,20 +115,20 @@ def real_files(work: Path) -> dict[str, list[Path]]:
 
 def inside(path: Path) -> list[Page]:
     """The reader itself, without the process it runs in for safety."""
-    kind = detect(path)
-    if kind is None:
+    found = find_format(detect(path) or "")
+    if found is None:
         return []
-    module, _, name = FORMATS[kind].partition(":")
+    module, _, name = found.reader.partition(":")
     try:
         return list(getattr(import_module(module), name)(path, ReadOptions(), Notes()))
-    except Unreadable:
+    except ExtractionError:
         return []
 
 
 def isolated(path: Path) -> list[Page]:
     try:
         return read_whole(path)[0]
-    except Unreadable:
+    except ExtractionError:
         return []
 
 
@@ -190,7 +189,7 @@ def _waiting(base: KnowledgeBase, tasks: Sequence[Task]) -> set[str]:
 def chunk_texts(files: dict[str, list[Path]]) -> Iterator[str]:
     for paths in files.values():
         for path in paths:
-            yield from (chunk.plain for chunk in split_pages("x", isolated(path), SplitOptions(), {}))
+            yield from (chunk.plain for chunk in chunk_pages("x", isolated(path), SplitOptions(), {}))
 
 
 def beside_chroma(files: dict[str, list[Path]], work: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bedstone.ingest.chunking.by_size import SplitOptions, Splitting, split_pages
+from bedstone.ingest.chunking.by_size import SplitOptions, Splitting, chunk_pages
 from bedstone.ingest.extraction import Page
 from bedstone.records import Chunk
 
@@ -11,7 +11,7 @@ PROSE = "The tide rises slowly in the bay. " * 60
 
 def split(*pages: str, **options: object) -> list[Chunk]:
     numbered = [Page(text, number, len(pages)) for number, text in enumerate(pages, start=1)]
-    return split_pages("doc", numbered, SplitOptions(**options), {"format": "pdf"})  # type: ignore[arg-type]
+    return chunk_pages("doc", numbered, SplitOptions(**options), {"format": "pdf"})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("by", ["sentence", "paragraph", "fixed"])

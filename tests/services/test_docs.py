@@ -179,7 +179,7 @@ def test_bad_files_are_named_and_the_rest_is_built(write: Write, tmp_path: Path)
         "bad/.docs-mcp.json: chunk_by must be one of: h1, h2, h3, file",
         "binary.md: not a text, but binary data",
         "broken.md: front matter is not valid YAML: while parsing a flow node",
-        "deep.html: The page is refused: it is nested too deeply.",
+        "deep.html: The page is nested too deeply.",
         "gone.md: No such file or directory",
         "latin.md: not a text in UTF-8 (byte 3)",
     ]

@@ -287,13 +287,13 @@ def delete(name: str, yes: bool, **options: Any) -> None:
 @click.option("--force-ocr", is_flag=True, help="Run OCR even on pages that have text.")
 def extract(file: Path, as_json: bool, password: str | None, force_ocr: bool) -> None:
     """Print the text of a file without adding it."""
-    from bedstone.ingest.extraction import ReadOptions, Unreadable
+    from bedstone.ingest.extraction import ExtractionError, ReadOptions
     from bedstone.ingest.reader import read_whole
 
     options = ReadOptions(password=password, force_ocr=force_ocr)
     try:
         pages, notes = read_whole(file, options)
-    except Unreadable as error:
+    except ExtractionError as error:
         if not as_json:
             raise click.ClickException(error.message) from None
         click.echo(json.dumps({"markdown": "", "pages": None, "error": error.message, "warnings": []}))

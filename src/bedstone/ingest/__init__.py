@@ -1,1 +1,1 @@
-"""Files to text to chunks."""
+"""Read files, and split their text into chunks."""

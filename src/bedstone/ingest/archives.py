@@ -1,86 +1,96 @@
-"""Zip archives and the XML in them, read with suspicion."""
+"""Read untrusted ZIP archives and the XML in them."""
 
 import re
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lxml import etree
+from bedstone.ingest.extraction import ExtractionError, Notes
 
-from bedstone.ingest.extraction import Notes, Unreadable
+if TYPE_CHECKING:
+    from lxml import etree
 
-MOST_PARTS = 20_000
-LARGEST_PART, LARGEST_SUM = 256 * 2**20, 768 * 2**20
-LARGEST_RATIO, RATIO_MATTERS_FROM = 300, 8 * 2**20
-STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")  # the names the standard's strict variant uses
-OLD_OFFICE = b"\xd0\xcf\x11\xe0"
+OLD_OFFICE = b"\xd0\xcf\x11\xe0"  # files of Office before 2007, and encrypted ones since
+MAX_MEMBERS = 20_000
+MAX_MEMBER_BYTES = 256 * 2**20
+MAX_TOTAL_BYTES = 768 * 2**20
+MAX_RATIO = 300
+MIN_RATIO_BYTES = 8 * 2**20  # the ratio of smaller members does not matter
+STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")  # namespaces of the strict variant of the standard
 
 
 class Archive:
-    """The parts of an Office file or book by name."""
+    """The members of an Office file or book by name."""
 
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
             if file.read(4) == OLD_OFFICE:
-                raise Unreadable("password_required", "The file is encrypted, or of an Office version before 2007.")
+                raise ExtractionError("password_required", "The file is encrypted, or older than Office 2007.")
         try:
             self._zip = zipfile.ZipFile(path)
         except (zipfile.BadZipFile, OSError, ValueError) as error:
-            raise Unreadable("damaged", f"The file is damaged ({error}).") from None
+            raise ExtractionError("damaged", f"The file is corrupt ({error}).") from None
         self._check()
         self.names = [item.filename for item in self._zip.infolist()]
 
     def read(self, name: str) -> bytes:
-        """A part; its header may lie about its size."""
+        """Return the content of a member; its header may understate the size."""
         try:
-            with self._zip.open(name) as part:
-                data = part.read(LARGEST_PART + 1)
+            with self._zip.open(name) as member:
+                data = member.read(MAX_MEMBER_BYTES + 1)
         except KeyError:
-            raise Unreadable("damaged", f"The file is damaged: it lacks {name}.") from None
+            raise ExtractionError("damaged", f"The file is corrupt: {name} is missing.") from None
         except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError) as error:
-            raise Unreadable("damaged", f"The file is damaged ({error}).") from None
+            raise ExtractionError("damaged", f"The file is corrupt ({error}).") from None
         except RuntimeError:
-            raise Unreadable("password_required", "The file needs a password.") from None
-        if len(data) > LARGEST_PART:
-            raise Unreadable("unsafe_archive", f"The file is refused: {name} is larger than 256 MB.")
+            raise ExtractionError("password_required", "The file requires a password.") from None
+        if len(data) > MAX_MEMBER_BYTES:
+            raise ExtractionError("unsafe_archive", f"Unpacking {name} exceeds the 256 MB limit.")
         return data
 
     def optional(self, name: str) -> bytes | None:
-        """A part that may be absent."""
+        """Return the content of a member, or None if it is missing."""
         return self.read(name) if name in self.names else None
 
-    def xml(self, name: str, notes: Notes) -> etree._Element:
-        """A part as a tree."""
+    def xml(self, name: str, notes: Notes) -> "etree._Element":
+        """Parse a member."""
         return parse_xml(self.read(name), notes)
 
-    def optional_xml(self, name: str, notes: Notes) -> etree._Element | None:
-        """A part that may be absent, as a tree."""
+    def optional_xml(self, name: str, notes: Notes) -> "etree._Element | None":
+        """Parse a member, or return None if it is missing."""
         data = self.optional(name)
         return parse_xml(data, notes) if data else None
 
     def _check(self) -> None:
-        parts = self._zip.infolist()
-        if len(parts) > MOST_PARTS or sum(part.file_size for part in parts) > LARGEST_SUM:
-            raise Unreadable("unsafe_archive", "The file is refused: it unpacks to more than 768 MB.")
-        for part in parts:
-            ratio = part.file_size / max(part.compress_size, 1)
-            if part.file_size > LARGEST_PART or (part.file_size > RATIO_MATTERS_FROM and ratio > LARGEST_RATIO):
-                raise Unreadable("unsafe_archive", f"The file is refused: {part.filename} unpacks to far too much.")
+        members = self._zip.infolist()
+        if len(members) > MAX_MEMBERS:
+            raise ExtractionError("unsafe_archive", f"The file has more than {MAX_MEMBERS:,} members.")
+        if sum(member.file_size for member in members) > MAX_TOTAL_BYTES:
+            raise ExtractionError("unsafe_archive", "Unpacking the file exceeds the 768 MB limit.")
+        for member in members:
+            ratio = member.file_size / max(member.compress_size, 1)
+            if member.file_size > MAX_MEMBER_BYTES or (member.file_size > MIN_RATIO_BYTES and ratio > MAX_RATIO):
+                raise ExtractionError(
+                    "unsafe_archive", f"Unsafe: {member.filename} unpacks to {member.file_size:,} bytes."
+                )
 
 
-def parse_xml(data: bytes, notes: Notes, *, recover: bool = True) -> etree._Element:
-    """XML without entities, network or limits switched off; what had to be mended is noted."""
+def parse_xml(data: bytes, notes: Notes, *, recover: bool = True) -> "etree._Element":
+    """Parse XML without entities or network, within the limits of the parser; repairs are noted."""
+    from lxml import etree  # noqa: PLC0415 - only the worker process needs it
+
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=recover, remove_pis=True
     )
     try:
         root = etree.fromstring(STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", data), parser)
     except (etree.XMLSyntaxError, ValueError) as error:
-        raise Unreadable("damaged", f"The file is damaged ({error}).") from None
+        raise ExtractionError("damaged", f"The file is corrupt ({error}).") from None
     problems = [entry.message for entry in parser.error_log]
     if any("depth" in problem.lower() for problem in problems):
-        raise Unreadable("too_deep", "The file is refused: it is nested too deeply.")
+        raise ExtractionError("too_deep", "The file is nested too deeply.")
     if problems:
-        notes.warn(f"Damaged XML was mended: {problems[0]}")
+        notes.warn(f"Repaired corrupt XML: {problems[0]}")
     if root is None:
-        raise Unreadable("damaged", "The file is damaged: a part of it is empty.")
+        raise ExtractionError("damaged", "The file is corrupt: a member is empty.")
     return root

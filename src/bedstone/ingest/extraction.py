@@ -1,4 +1,4 @@
-"""What reading a file gives: pages of Markdown, facts about the document, and what went wrong on the way."""
+"""What a reader takes and returns: options, pages of Markdown, metadata and warnings, and its error."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,12 +20,12 @@ Reason = Literal[
     "ocr_unavailable",
     "unsupported",
 ]
-# In which documents the pictures are read too, where pages have text besides.
+# In which documents OCR reads the pictures on pages that also have text.
 Pictures = Literal["none", "pdf", "all"]
 
 
-class Unreadable(Exception):
-    """A file cannot be read; `reason` is a name for programs, the message a sentence for people."""
+class ExtractionError(Exception):
+    """A file cannot be read; `reason` is for programs, `message` for people."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class Page:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a file is to be read."""
+    """How to read a file."""
 
     password: str | None = None
     force_ocr: bool = False
@@ -59,24 +59,24 @@ class ReadOptions:
 
 @dataclass
 class Notes:
-    """What a reader learns beside the text: title, author, dates; and what it could not read."""
+    """Metadata that a reader finds (title, author, dates), and warnings about what it could not read."""
 
     metadata: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
     def warn(self, message: str) -> None:
-        """Note something once."""
+        """Add a warning once."""
         if message not in self.warnings:
             self.warnings.append(message)
 
     def learn(self, name: str, value: object) -> None:
-        """Note a fact, unless it is empty."""
+        """Add metadata, unless it is empty or known."""
         text = " ".join(str(value or "").split())
         if text:
             self.metadata.setdefault(name, text)
 
 
 class Read(Protocol):
-    """One format: a function that reads a file page by page. It runs in a worker process."""
+    """The reader of a format: yields a file page by page, in a worker process."""
 
     def __call__(self, path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]: ...

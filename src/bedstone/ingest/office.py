@@ -1,11 +1,11 @@
-"""What the parts of an Office file have in common: properties and relationships."""
+"""Read what Office formats share: properties, relationships and pictures."""
 
 from dataclasses import dataclass
 from io import BytesIO
 from posixpath import dirname, join, normpath
 
 from bedstone.ingest.archives import Archive
-from bedstone.ingest.extraction import Notes, ReadOptions, Unreadable
+from bedstone.ingest.extraction import ExtractionError, Notes, ReadOptions
 
 PROPERTIES = {
     "title": "{http://purl.org/dc/elements/1.1/}title",
@@ -17,7 +17,7 @@ PROPERTIES = {
 
 
 def learn_properties(archive: Archive, notes: Notes) -> None:
-    """Title, author and dates."""
+    """Add title, author and dates to the notes."""
     root = archive.optional_xml("docProps/core.xml", notes)
     if root is not None:
         for name, tag in PROPERTIES.items():
@@ -26,22 +26,22 @@ def learn_properties(archive: Archive, notes: Notes) -> None:
 
 @dataclass(frozen=True)
 class Relationships:
-    """Parts a part refers to: by id, and by kind."""
+    """The members that a member refers to: by id, and by kind."""
 
     by_id: dict[str, str]
     kinds: dict[str, list[str]]
 
     def of_type(self, kind: str) -> str | None:
-        """The first part of a kind."""
+        """Return the first member of a kind."""
         return next(iter(self.kinds.get(kind, [])), None)
 
     def all_of_type(self, kind: str) -> list[str]:
-        """Every part of a kind."""
+        """Return every member of a kind."""
         return self.kinds.get(kind, [])
 
 
 def relationships(archive: Archive, part: str, notes: Notes) -> Relationships:
-    """What a part refers to; "" is the whole file."""
+    """Return what a member refers to; "" is the archive itself."""
     folder, _, name = part.rpartition("/")
     root = archive.optional_xml(f"{folder}/_rels/{name}.rels".lstrip("/"), notes)
     by_id: dict[str, str] = {}
@@ -56,22 +56,22 @@ def relationships(archive: Archive, part: str, notes: Notes) -> Relationships:
     return Relationships(by_id, kinds)
 
 
-def texts_in_pictures(archive: Archive, parts: Relationships, options: ReadOptions, notes: Notes) -> list[str]:
-    """What the pictures of a document or slide say, if that is asked for."""
+def read_pictures(archive: Archive, parts: Relationships, options: ReadOptions, notes: Notes) -> list[str]:
+    """Return the text in the pictures of a document or slide, if the options ask for it."""
     if options.ocr_images != "all" or not options.ocr:
         return []
     from PIL import Image, UnidentifiedImageError  # noqa: PLC0415
 
-    from bedstone.ingest.ocr import picture_text  # noqa: PLC0415
+    from bedstone.ingest.ocr import read_picture  # noqa: PLC0415
 
     found = []
     for name in dict.fromkeys(parts.all_of_type("image")):
         try:
             with Image.open(BytesIO(archive.optional(name) or b"")) as picture:
-                found.append(picture_text(picture, options))
+                found.append(read_picture(picture, options))
         except (Image.DecompressionBombError, UnidentifiedImageError, OSError, SyntaxError, ValueError):
-            notes.warn(f"The picture {name} could not be read")
-        except Unreadable as error:
-            notes.warn(f"Pictures were not recognised: {error.message}")
+            notes.warn(f"Picture {name} cannot be read")
+        except ExtractionError as error:
+            notes.warn(f"OCR of pictures failed: {error.message}")
             break
     return [text for text in found if text]

@@ -1,4 +1,4 @@
-"""Reads a file in a process of its own, with limits on time, memory and output."""
+"""Read a file in a process of its own, with limits on time, memory and output."""
 
 import json
 import os
@@ -13,9 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import IO, Any
 
-from bedstone.ingest.detection import detect
-from bedstone.ingest.extraction import Notes, Page, ReadOptions, Unreadable
-from bedstone.ingest.formats import IMAGES
+from bedstone.ingest.detection import detect, find_format, is_image
+from bedstone.ingest.extraction import ExtractionError, Notes, Page, ReadOptions
 
 PASSED_VARIABLES = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "COVERAGE_PROCESS_CONFIG")  # the last one in tests
 SCRATCH = "bedstone-read-"
@@ -23,10 +22,10 @@ SCRATCH = "bedstone-read-"
 
 @dataclass(frozen=True)
 class Limits:
-    """What one file may cost."""
+    """The most that reading one file may take: seconds and bytes."""
 
     seconds: float = 60.0
-    seconds_a_page: float = 20.0
+    seconds_per_page: float = 20.0
     silence: float = 120.0
     memory: int = 1_536 * 2**20
     cpu: int = 3_600
@@ -35,61 +34,65 @@ class Limits:
 
 
 class FileReader:
-    """One reading of one file; `stop` ends it from another thread."""
+    """Reads one file once; `stop` ends it from another thread."""
 
     def __init__(self, path: Path, options: ReadOptions | None = None, limits: Limits | None = None) -> None:
         self._path = path
         self._options = options or ReadOptions()
         self._limits = limits or Limits()
         self._process: subprocess.Popen[bytes] | None = None
-        self._stopped: str | None = None
+        self._stop_reason: str | None = None
         self.notes = Notes()
         self.format = detect(path)
 
     def pages(self) -> Iterator[Page]:
-        """Page by page, as they are read; `Unreadable` where that fails."""
-        if self.format is None:
-            raise Unreadable("unsupported", "The file is of a kind that cannot be read.")
-        with TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-") as scratch, self._started(scratch) as process:
+        """Yield the pages as they are read, or raise `ExtractionError`."""
+        declaration = find_format(self.format) if self.format else None
+        if declaration is None:
+            raise ExtractionError("unsupported", "Unsupported file format.")
+        with (
+            TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-") as scratch,
+            self._start(declaration.reader, scratch) as process,
+        ):
             self._process = process
-            watch = _Watch(self, self._limits)
+            watchdog = _Watchdog(self, self._limits)
             try:
-                yield from self._answers(process, watch)
+                yield from self._receive(process, watchdog)
             finally:
-                watch.end()
+                watchdog.end()
                 self._kill()
 
     def stop(self, reason: str = "cancelled") -> None:
-        """End the reading at once."""
-        self._stopped = self._stopped or reason
+        """Stop reading at once."""
+        self._stop_reason = self._stop_reason or reason
         self._kill()
 
-    def _answers(self, process: "subprocess.Popen[bytes]", watch: "_Watch") -> Iterator[Page]:
+    def _receive(self, process: "subprocess.Popen[bytes]", watchdog: "_Watchdog") -> Iterator[Page]:
         assert process.stdout
-        finished = False
+        is_complete = False
         for line in _lines(process.stdout, self._limits.output):
-            answer: dict[str, Any] = json.loads(line)
-            if "page" in answer:
-                page = Page(**answer["page"])
-                watch.heard(page.of)
+            response: dict[str, Any] = json.loads(line)
+            if "page" in response:
+                page = Page(**response["page"])
+                watchdog.reset(page.of)
                 yield page
-            elif "error" in answer:
-                raise Unreadable(answer["error"], answer["message"])
+            elif "error" in response:
+                raise ExtractionError(response["error"], response["message"])
             else:
-                finished = True
-                self.notes.metadata.update(answer["done"]["metadata"])
-                self.notes.warnings.extend(answer["done"]["warnings"])
-        if not finished:
+                is_complete = True
+                self.notes.metadata.update(response["done"]["metadata"])
+                self.notes.warnings.extend(response["done"]["warnings"])
+        if not is_complete:
             raise self._failure(process.wait())
 
-    def _failure(self, code: int) -> Unreadable:
-        if self._stopped == "time_limit":
-            return Unreadable("time_limit", "The file is refused: reading it takes too long.")
-        if self._stopped is not None:
-            return Unreadable("time_limit", "Reading was stopped.")
-        return Unreadable("worker_crashed", f"The file is refused: its reader ended unexpectedly (code {code}).")
+    def _failure(self, code: int) -> ExtractionError:
+        if self._stop_reason == "time_limit":
+            return ExtractionError("time_limit", "Reading the file exceeds the time limit.")
+        if self._stop_reason is not None:
+            return ExtractionError("time_limit", "Reading was stopped.")
+        return ExtractionError("worker_crashed", f"The process that reads the file crashed (exit code {code}).")
 
-    def _started(self, scratch: str) -> "subprocess.Popen[bytes]":
+    def _start(self, reader: str, scratch: str) -> "subprocess.Popen[bytes]":
         process = subprocess.Popen(
             [sys.executable, "-I", "-m", "bedstone.ingest.worker"],
             stdin=subprocess.PIPE,
@@ -100,7 +103,7 @@ class FileReader:
         )
         request = {
             "path": str(self._path.resolve()),
-            "format": self.format,
+            "reader": reader,
             "options": asdict(self._options),
             "limits": {"memory": self._limits.memory, "cpu": self._limits.cpu, "file": self._limits.file},
         }
@@ -119,31 +122,31 @@ class FileReader:
             process.kill()
 
 
-class _Watch:
-    """Ends a reading that takes too long, as a whole or between two pages."""
+class _Watchdog:
+    """Stops a reader that exceeds its time, in total or between two pages."""
 
     def __init__(self, reader: FileReader, limits: Limits) -> None:
         self._reader = reader
         self._limits = limits
-        self._started = self._heard = time.monotonic()
+        self._started = self._last_page = time.monotonic()
         self._pages = 0
-        self._over = threading.Event()
+        self._is_over = threading.Event()
         threading.Thread(target=self._run, daemon=True).start()
 
-    def heard(self, pages: int | None) -> None:
-        """A page has come."""
-        self._heard = time.monotonic()
-        self._pages = max(self._pages, pages or 0)
+    def reset(self, page_count: int | None) -> None:
+        """Note that a page has arrived."""
+        self._last_page = time.monotonic()
+        self._pages = max(self._pages, page_count or 0)
 
     def end(self) -> None:
-        """Nothing to watch any more."""
-        self._over.set()
+        """Stop watching."""
+        self._is_over.set()
 
     def _run(self) -> None:
-        while not self._over.wait(0.25):
+        while not self._is_over.wait(0.25):
             now = time.monotonic()
-            allowed = self._limits.seconds + self._limits.seconds_a_page * self._pages
-            if now - self._started > allowed or now - self._heard > min(self._limits.silence, allowed):
+            allowed = self._limits.seconds + self._limits.seconds_per_page * self._pages
+            if now - self._started > allowed or now - self._last_page > min(self._limits.silence, allowed):
                 self._reader.stop("time_limit")
                 return
 
@@ -151,11 +154,11 @@ class _Watch:
 def read_whole(
     path: Path, options: ReadOptions | None = None, limits: Limits | None = None
 ) -> tuple[list[Page], Notes]:
-    """Every page of a file; a document without any text is an error, a picture without text is not."""
+    """Return every page of a file; a document without text is an error, a picture without text is not."""
     reader = FileReader(path, options, limits)
     pages = list(reader.pages())
-    if not any(page.markdown.strip() for page in pages) and reader.format not in IMAGES:
-        raise Unreadable("no_text_found", "No text was found in the file.")
+    if not any(page.markdown.strip() for page in pages) and not is_image(reader.format or ""):
+        raise ExtractionError("no_text_found", "No text was found in the file.")
     return pages, reader.notes
 
 
@@ -168,6 +171,8 @@ def sweep_scratch() -> None:
 
 
 def _is_alive(process: int) -> bool:
+    if os.name == "nt":
+        return True  # there signal 0 would interrupt the process
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -177,16 +182,16 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-def _lines(stream: IO[bytes], most: int) -> Iterator[bytes]:
+def _lines(stream: IO[bytes], limit: int) -> Iterator[bytes]:
     total = 0
     for line in stream:
         total += len(line)
-        if total > most:
-            raise Unreadable("too_large", "The file is refused: it holds more text than can be taken.")
+        if total > limit:
+            raise ExtractionError("too_large", f"Extracted text exceeds the {limit // 2**20} MB limit.")
         yield line
 
 
 def _environment(scratch: str) -> dict[str, str]:
-    """Built from nothing: no proxies, no tokens."""
-    kept = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
-    return kept | {"TMPDIR": scratch, "OMP_THREAD_LIMIT": "1", "ORT_DISABLE_TELEMETRY": "1", "PYTHONUTF8": "1"}
+    """Return the environment of the worker: no proxies, no tokens."""
+    passed = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
+    return passed | {"TMPDIR": scratch, "OMP_THREAD_LIMIT": "1", "ORT_DISABLE_TELEMETRY": "1", "PYTHONUTF8": "1"}

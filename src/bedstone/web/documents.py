@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from starlette.routing import BaseRoute, Route
 
 from bedstone.errors import InvalidInput, NotFound, UnknownTask
-from bedstone.ingest.formats import SUFFIXES
+from bedstone.ingest.detection import supported_formats
 from bedstone.services.knowledge.listing import DocumentPage, ListQuery
 from bedstone.services.knowledge.records import AddFile, FileDocument, iso_time
 from bedstone.web.forms import parse_form
@@ -134,7 +134,7 @@ class _Documents:
             filters=FILTERS,
             sorts=SORTS,
             max_mb=await self._max_mb(),
-            suffixes=" ".join(SUFFIXES),
+            suffixes=" ".join(suffix for item in supported_formats() for suffix in item.suffixes),
         )
 
     async def upload(self, request: Request) -> Response:

@@ -1,1 +1,1 @@
-"""Cut text into chunks: by heading for documentation, by size for files."""
+"""Split text into chunks: by heading for documentation, by size for files."""

@@ -1,4 +1,4 @@
-"""Blocks to chunks by heading, with ids that stay the same as long as the headings do."""
+"""Split a document into chunks at its headings; ids stay the same as long as the headings do."""
 
 import re
 import unicodedata
@@ -14,14 +14,14 @@ from bedstone.records import Chunk
 
 ChunkBy = Literal["h1", "h2", "h3", "file"]
 LEVELS: dict[str, int] = {"file": 0, "h1": 1, "h2": 2, "h3": 3}
-DEEPEST = 6
+MAX_LEVEL = 6
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 FENCE = re.compile(r"^\s*(`{3,}|~{3,}).*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """How a file is cut; sizes are characters of source."""
+    """How to split a file; sizes are characters of its source."""
 
     chunk_by: ChunkBy = "h2"
     max_chunk_size: int = 20_000
@@ -30,7 +30,7 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading and those above it: slugs for the id, texts for the breadcrumb."""
+    """A heading with those above it: slugs for the id, texts for the breadcrumb."""
 
     level: int = 0
     slugs: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Section:
     """Consecutive blocks under one id."""
 
     id: str
@@ -46,8 +46,8 @@ class Part:
     blocks: Sequence[Block]
 
 
-class Cutter:
-    """Cuts one document."""
+class HeadingChunker:
+    """Splits one document."""
 
     def __init__(self, path: str, source: str, blocks: Sequence[Block], strategy: Strategy) -> None:
         self._path = path
@@ -58,68 +58,68 @@ class Cutter:
 
     @property
     def first_heading(self) -> str:
-        """The text of the first top heading."""
+        """Return the text of the first heading of level 1."""
         return next((block.plain for block in self._blocks if block.level == 1), "")
 
-    def parts(self) -> Iterator[Part]:
-        """Every part in order; empty ones are left out."""
+    def sections(self) -> Iterator[Section]:
+        """Yield every section in order, without empty ones."""
         level = LEVELS[self._strategy.chunk_by]
         first = self._path if level == 0 else f"{self._path}#_preamble"
-        for part in self._at_level(Part(first, Heading(), self._blocks), level):
-            yield from self._fit(part, level)
+        for section in self._at_level(Section(first, Heading(), self._blocks), level):
+            yield from self._fit(section, level)
 
-    def text(self, part: Part) -> str:
-        """A part's source."""
-        return self._source[part.blocks[0].start : part.blocks[-1].end].rstrip()
+    def text(self, section: Section) -> str:
+        """Return the source of a section."""
+        return self._source[section.blocks[0].start : section.blocks[-1].end].rstrip()
 
-    def _at_level(self, part: Part, level: int) -> Iterator[Part]:
-        """Cut at headings of exactly this level; what stands before the first keeps the part's id."""
-        starts = {  # in order, and looked up for each
+    def _at_level(self, section: Section, level: int) -> Iterator[Section]:
+        """Split at headings of exactly this level; what precedes the first keeps the id."""
+        starts = {  # ordered, with fast lookup
             index: None
-            for index, block in enumerate(part.blocks)
-            if block.level == level and level and not (index == 0 and part.heading.level == level)
+            for index, block in enumerate(section.blocks)
+            if block.level == level and level and not (index == 0 and section.heading.level == level)
         }
-        edges = [0, *starts, len(part.blocks)]
+        edges = [0, *starts, len(section.blocks)]
         for begin, end in pairwise(edges):
-            inside = part.blocks[begin:end]
+            inside = section.blocks[begin:end]
             if not inside:
                 continue
             if begin in starts:
                 heading = self._headings[inside[0].start]
-                yield Part(f"{self._path}#{'/'.join(heading.slugs)}", heading, inside)
+                yield Section(f"{self._path}#{'/'.join(heading.slugs)}", heading, inside)
             else:
-                yield Part(part.id, part.heading, inside)
+                yield Section(section.id, section.heading, inside)
 
-    def _fit(self, part: Part, level: int) -> Iterator[Part]:
-        """A part as it is if it fits, else cut at deeper headings, else between its blocks."""
-        if len(self.text(part)) <= self._strategy.max_chunk_size:
-            yield part
+    def _fit(self, section: Section, level: int) -> Iterator[Section]:
+        """Yield a section unchanged if it fits, else split it at deeper headings, else between its blocks."""
+        if len(self.text(section)) <= self._strategy.max_chunk_size:
+            yield section
             return
-        for deeper in range(level + 1, DEEPEST + 1):
-            smaller = list(self._at_level(part, deeper))
+        for deeper in range(level + 1, MAX_LEVEL + 1):
+            smaller = list(self._at_level(section, deeper))
             if len(smaller) > 1:
                 for piece in smaller:
                     yield from self._fit(piece, deeper)
                 return
-        yield from self._between_blocks(part)
+        yield from self._between_blocks(section)
 
-    def _between_blocks(self, part: Part) -> Iterator[Part]:
-        """Whole blocks as long as they fit; a huge one is a part of its own, which is then cut inside.
+    def _between_blocks(self, section: Section) -> Iterator[Section]:
+        """Group blocks up to the limit, and split oversized blocks.
 
-        Its further pieces have numbers of their own, so that they change nobody else's id.
+        The pieces of an oversized block have numbers of their own, so that the ids of other sections do not change.
         """
         limit = self._strategy.max_chunk_size
         groups: list[list[Block]] = []
-        for block in part.blocks:
+        for block in section.blocks:
             if groups and block.end - groups[-1][0].start <= limit:
                 groups[-1].append(block)
             else:
                 groups.append([block])
         for number, group in enumerate(self._join_small(groups), start=1):
-            for piece, inside in enumerate(self._cut_huge(group, limit), start=1):
-                yield Part(_part_id(self._path, part.id, number, piece), part.heading, inside)
+            for piece, inside in enumerate(self._split_oversized(group, limit), start=1):
+                yield Section(_piece_id(self._path, section.id, number, piece), section.heading, inside)
 
-    def _cut_huge(self, group: list[Block], limit: int) -> Iterator[list[Block]]:
+    def _split_oversized(self, group: list[Block], limit: int) -> Iterator[list[Block]]:
         if all(block.end - block.start <= limit for block in group):
             yield group
             return
@@ -141,7 +141,7 @@ class Cutter:
         return iter(joined)
 
     def _small_blocks(self, found: Sequence[Block], limit: int) -> Iterator[Block]:
-        """One huge block, a table or a listing, is cut at its lines; a huge line wherever it must be."""
+        """Split oversized blocks, such as tables and code, at their lines, and oversized lines at spaces."""
         for block in found:
             if block.end - block.start <= limit:
                 yield block
@@ -155,7 +155,7 @@ class Cutter:
 
 
 def _by_characters(blocks: Sequence[Block], source: str) -> list[Block]:
-    """Blocks whose places count characters, as sizes do, and not bytes of UTF-8."""
+    """Return blocks whose positions count characters, as sizes do, instead of bytes of UTF-8."""
     data = source.encode()
     places: dict[int, int] = {}
     byte = character = 0
@@ -167,7 +167,7 @@ def _by_characters(blocks: Sequence[Block], source: str) -> list[Block]:
 
 
 def _pieces(line: str, limit: int) -> Iterator[str]:
-    """A line in pieces of at most so many characters, cut after a space if there is one."""
+    """Split a line into pieces of at most `limit` characters, after a space if possible."""
     start = 0
     while len(line) - start > limit:
         cut = line.rfind(" ", start + 1, start + limit) + 1 or start + limit
@@ -179,28 +179,28 @@ def _pieces(line: str, limit: int) -> Iterator[str]:
 def chunk_blocks(
     path: str, source: str, blocks: Sequence[Block], strategy: Strategy, *, title: str, facets: dict[str, str]
 ) -> tuple[str, list[Chunk]]:
-    """The title and the chunks of a document whose front matter is gone.
+    """Return the title and the chunks of a document without front matter.
 
-    Without a title the first top heading is one; a part without headings goes by it.
+    Without a title the first heading of level 1 is the title; a section without headings takes it as its heading.
     """
-    cutter = Cutter(path, source, blocks, strategy)
-    title = title or cutter.first_heading
+    chunker = HeadingChunker(path, source, blocks, strategy)
+    title = title or chunker.first_heading
     chunks = []
     ids: set[str] = set()
-    for part in cutter.parts():
-        identity, count = part.id, 1
-        while identity in ids:  # a heading may be called like a part of another
+    for section in chunker.sections():
+        identity, count = section.id, 1
+        while identity in ids:  # a heading may have the name of a piece of another section
             count += 1
-            identity = f"{part.id}-{count}"
+            identity = f"{section.id}-{count}"
         ids.add(identity)
-        plain = "\n".join(block.plain for block in part.blocks if block.plain)
-        breadcrumb = part.heading.texts or ((title,) if title else ())
+        plain = "\n".join(block.plain for block in section.blocks if block.plain)
+        breadcrumb = section.heading.texts or ((title,) if title else ())
         chunk = Chunk(
             id=identity,
-            text=cutter.text(part),
+            text=chunker.text(section),
             plain=plain if plain.isascii() else unicodedata.normalize("NFC", plain),
             heading=breadcrumb[-1] if breadcrumb else "",
-            level=part.heading.level,
+            level=section.heading.level,
             breadcrumb=breadcrumb,
             facets=facets,
         )
@@ -209,7 +209,7 @@ def chunk_blocks(
 
 
 def _headings(found: Sequence[Block]) -> dict[int, Heading]:
-    """Each heading by its position, with slugs made unique below their parent."""
+    """Return the headings by position, with slugs that are unique below their parent."""
     headings: dict[int, Heading] = {}
     open_headings: list[Heading] = []
     seen: Counter[tuple[str, ...]] = Counter()
@@ -221,9 +221,9 @@ def _headings(found: Sequence[Block]) -> dict[int, Heading]:
         slugs = (*parent.slugs, slug(block.plain))
         seen[slugs] += 1
         base, count, name = slugs, seen[slugs], slugs[-1]
-        while count > 1 and (slugs := (*parent.slugs, f"{name}-{count}")) in seen:  # another heading is called so
+        while count > 1 and (slugs := (*parent.slugs, f"{name}-{count}")) in seen:  # another heading has this name
             count += 1
-        seen[base] = count  # the next one need not try those again
+        seen[base] = count  # the next duplicate continues from here
         seen[slugs] += count > 1
         heading = Heading(block.level, slugs, (*parent.texts, block.plain))
         open_headings.append(heading)
@@ -231,7 +231,7 @@ def _headings(found: Sequence[Block]) -> dict[int, Heading]:
     return headings
 
 
-def _part_id(path: str, section_id: str, number: int, piece: int) -> str:
+def _piece_id(path: str, section_id: str, number: int, piece: int) -> str:
     if (number, piece) == (1, 1):
         return section_id
     suffix = f"part-{number}" if piece == 1 else f"part-{number}-{piece}"

@@ -1,4 +1,4 @@
-"""Pages of Markdown to chunks of about one size: by structure first, by size second."""
+"""Split pages of Markdown into chunks of about one size: by structure first, by size second."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,17 +12,17 @@ from bedstone.ingest.markdown import Block, markdown_blocks
 from bedstone.records import Chunk
 
 Splitting = Literal["sentence", "paragraph", "fixed"]
-# A sentence ends with its mark and a space, in any script; full-width marks need none.
+# A sentence ends with punctuation and a space, in any script; full-width punctuation needs no space.
 SENTENCE = re.compile(
     r"[^.!?\u3002\uff01\uff1f\u0964\u061f\n]*(?:[.!?]+[\"')\]\u201d\u2019]*(?=\s|$)|[\u3002\uff01\uff1f\u0964\u061f]+|\n|$|.)\s*"
 )
 TABLE_RULE = re.compile(r"^\|?[\s:|-]+\|?$")
-LEAST_SHARE = 4  # of the size: a smaller chunk does not stand alone before a heading
+MIN_FRACTION = 4  # a heading starts a chunk if the one before has a quarter of the size
 
 
 @dataclass(frozen=True)
 class SplitOptions:
-    """Sizes in characters."""
+    """How to split pages; sizes are characters."""
 
     size: int = 500
     overlap: int = 50
@@ -31,7 +31,7 @@ class SplitOptions:
 
 @dataclass
 class _Piece:
-    """Text that goes into one chunk, and where it stands."""
+    """Text that belongs in one chunk, with its page and headings."""
 
     text: str
     plain: str
@@ -40,8 +40,8 @@ class _Piece:
 
 
 @dataclass
-class _Open:
-    """A chunk that still takes pieces."""
+class _OpenChunk:
+    """A chunk that pieces are added to."""
 
     pieces: list[_Piece] = field(default_factory=list)
     length: int = 0
@@ -51,17 +51,17 @@ class _Open:
         self.length += len(piece.text) + 2
 
 
-def split_pages(document_id: str, pages: Sequence[Page], options: SplitOptions, facets: dict[str, str]) -> list[Chunk]:
-    """The chunks of a document; their ids stay the same as long as the text does."""
+def chunk_pages(document_id: str, pages: Sequence[Page], options: SplitOptions, facets: dict[str, str]) -> list[Chunk]:
+    """Return the chunks of a document; their ids stay the same as long as the text does."""
     chunks = []
-    for number, opened in enumerate(_packed(_pieces(pages, options), options)):
-        first = opened.pieces[0]
-        text = "\n\n".join(piece.text for piece in opened.pieces)
+    for number, group in enumerate(_pack(_pieces(pages, options), options)):
+        first = group.pieces[0]
+        text = "\n\n".join(piece.text for piece in group.pieces)
         chunks.append(
             Chunk(
                 id=stable_uuid(f"{document_id}\n{number}\n{text}"),
                 text=text,
-                plain="\n".join(piece.plain for piece in opened.pieces),
+                plain="\n".join(piece.plain for piece in group.pieces),
                 heading=first.trail[-1] if first.trail else "",
                 breadcrumb=first.trail,
                 facets=facets,
@@ -72,7 +72,7 @@ def split_pages(document_id: str, pages: Sequence[Page], options: SplitOptions, 
 
 
 def stable_uuid(text: str) -> str:
-    """An id in the shape of a random UUID that is always the same for a text."""
+    """Return an id in the form of a random UUID that depends on the text only."""
     return str(UUID(bytes=sha256(text.encode(errors="replace")).digest()[:16], version=4))
 
 
@@ -92,7 +92,7 @@ def _pieces(pages: Sequence[Page], options: SplitOptions) -> Iterator[_Piece]:
 
 
 def _parts(block: Block, text: str, options: SplitOptions) -> Iterator[tuple[str, str]]:
-    """A block as it is if it fits, else cut where it reads best."""
+    """Yield a block unchanged if it fits, else split it between rows, lines or sentences."""
     if len(text) <= options.size and options.by != "fixed":
         yield text, block.plain
     elif _is_table(text):
@@ -110,59 +110,59 @@ def _parts(block: Block, text: str, options: SplitOptions) -> Iterator[tuple[str
             yield part, part
 
 
-def _packed(pieces: Iterator[_Piece], options: SplitOptions) -> Iterator[_Open]:
-    """Pieces together as long as they fit; a heading begins a chunk unless the one before is tiny."""
-    opened = _Open()
+def _pack(pieces: Iterator[_Piece], options: SplitOptions) -> Iterator[_OpenChunk]:
+    """Combine pieces up to the size; a heading starts a chunk unless the one before is tiny."""
+    chunk = _OpenChunk()
     for piece in pieces:
-        full = opened.length + len(piece.text) > options.size
+        is_full = chunk.length + len(piece.text) > options.size
         is_heading = piece.text.startswith("#") and bool(piece.trail)
-        large_enough = opened.length >= options.size // LEAST_SHARE and not _only_headings(opened)
-        other_part = bool(opened.pieces) and opened.pieces[-1].trail[:2] != piece.trail[:2]
-        if opened.pieces and not _only_headings(opened) and (full or ((is_heading or other_part) and large_enough)):
-            yield opened
-            opened = _Open()
-        opened.add(piece)
-    if opened.pieces:
-        yield opened
+        is_other_section = bool(chunk.pieces) and chunk.pieces[-1].trail[:2] != piece.trail[:2]
+        starts_section = (is_heading or is_other_section) and chunk.length >= options.size // MIN_FRACTION
+        if not _only_headings(chunk) and (is_full or starts_section):
+            yield chunk
+            chunk = _OpenChunk()
+        chunk.add(piece)
+    if chunk.pieces:
+        yield chunk
 
 
-def _only_headings(opened: _Open) -> bool:
-    return all(piece.text.startswith("#") for piece in opened.pieces)
+def _only_headings(chunk: _OpenChunk) -> bool:
+    return all(piece.text.startswith("#") for piece in chunk.pieces)
 
 
 def _sentence_parts(text: str, options: SplitOptions) -> Iterator[str]:
-    """Whole sentences as long as they fit; the next part begins with the last of them again, if they are short."""
-    held: list[str] = []
+    """Combine sentences up to the size; each part repeats the last short sentences of the one before."""
+    sentences: list[str] = []
     length = 0
     for sentence in _sentences(text, options.size):
-        if held and length + len(sentence) > options.size:
-            yield "".join(held).strip()
-            held = _tail(held, options.overlap)
-            length = sum(map(len, held))
-        held.append(sentence)
+        if sentences and length + len(sentence) > options.size:
+            yield "".join(sentences).strip()
+            sentences = _tail(sentences, options.overlap)
+            length = sum(map(len, sentences))
+        sentences.append(sentence)
         length += len(sentence)
-    if "".join(held).strip():
-        yield "".join(held).strip()
+    if "".join(sentences).strip():
+        yield "".join(sentences).strip()
 
 
-def _sentences(text: str, most: int) -> Iterator[str]:
+def _sentences(text: str, limit: int) -> Iterator[str]:
     for found in SENTENCE.findall(text):
         start = 0
-        while len(found) - start > most:
-            cut = found.rfind(" ", start + 1, start + most) + 1 or start + most
+        while len(found) - start > limit:
+            cut = found.rfind(" ", start + 1, start + limit) + 1 or start + limit
             yield found[start:cut]
             start = cut
         if start < len(found):
             yield found[start:]
 
 
-def _tail(held: list[str], overlap: int) -> list[str]:
+def _tail(sentences: list[str], overlap: int) -> list[str]:
     tail: list[str] = []
-    for sentence in reversed(held):
+    for sentence in reversed(sentences):
         if sum(map(len, tail)) + len(sentence) > overlap:
             break
         tail.insert(0, sentence)
-    return tail if len(tail) < len(held) else []
+    return tail if len(tail) < len(sentences) else []
 
 
 def _is_table(text: str) -> bool:
@@ -171,15 +171,15 @@ def _is_table(text: str) -> bool:
 
 
 def _table_parts(text: str, size: int) -> Iterator[str]:
-    """Rows as long as they fit, each time under the head of the table."""
+    """Combine rows up to the size, and repeat the head of the table in each part."""
     head, rule, *rows = text.splitlines()
-    held: list[str] = []
+    group: list[str] = []
     for row in rows or [""]:
-        if held and len(head) + len(rule) + sum(map(len, held)) + len(row) > size:
-            yield "\n".join([head, rule, *held])
-            held = []
-        held.append(row)
-    yield "\n".join([head, rule, *held])
+        if group and len(head) + len(rule) + sum(map(len, group)) + len(row) > size:
+            yield "\n".join([head, rule, *group])
+            group = []
+        group.append(row)
+    yield "\n".join([head, rule, *group])
 
 
 def _cells(line: str) -> str:
@@ -187,18 +187,18 @@ def _cells(line: str) -> str:
 
 
 def _line_parts(lines: Sequence[str], size: int) -> Iterator[str]:
-    held: list[str] = []
+    group: list[str] = []
     for line in lines:
         for start in range(0, max(len(line), 1), size):
             part = line[start : start + size]
-            if held and sum(map(len, held)) + len(part) > size:
-                yield "\n".join(held)
-                held = []
-            held.append(part)
-    if held:
-        yield "\n".join(held)
+            if group and sum(map(len, group)) + len(part) > size:
+                yield "\n".join(group)
+                group = []
+            group.append(part)
+    if group:
+        yield "\n".join(group)
 
 
 def _step(options: SplitOptions) -> int:
-    """How far a fixed window moves: never nothing, whatever the overlap."""
+    """Return how far a fixed window moves: at least one character."""
     return max(1, options.size - min(options.overlap, options.size // 2))

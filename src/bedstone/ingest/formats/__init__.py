@@ -1,43 +1,27 @@
-"""Formats, one per file, and the table that finds them."""
+"""File formats, one per file. Other packages add theirs under the entry point group `bedstone.formats`."""
 
-FORMATS = {
-    "pdf": "bedstone.ingest.formats.pdf.reader:read",
-    "docx": "bedstone.ingest.formats.docx:read",
-    "pptx": "bedstone.ingest.formats.pptx:read",
-    "xlsx": "bedstone.ingest.formats.xlsx:read",
-    "html": "bedstone.ingest.formats.html:read",
-    "jpg": "bedstone.ingest.formats.image:read",
-    "png": "bedstone.ingest.formats.image:read",
-    "svg": "bedstone.ingest.formats.svg:read",
-    "md": "bedstone.ingest.formats.plain:read_markdown",
-    "txt": "bedstone.ingest.formats.plain:read_text",
-    "json": "bedstone.ingest.formats.plain:read_json",
-    "csv": "bedstone.ingest.formats.csv:read",
-    "eml": "bedstone.ingest.formats.eml:read",
-    "epub": "bedstone.ingest.formats.epub:read",
-    "odt": "bedstone.ingest.formats.odt:read",
-    "rtf": "bedstone.ingest.formats.rtf:read",
-}
-SUFFIXES = {
-    **{f".{name}": name for name in FORMATS},
-    ".htm": "html",
-    ".xhtml": "html",
-    ".jpeg": "jpg",
-    ".markdown": "md",
-    ".text": "txt",
-    ".log": "txt",
-    ".tsv": "csv",
-    ".xlsm": "xlsx",
-    ".xls": "xlsx",
-    ".xlsb": "xlsx",
-    ".ods": "xlsx",
-    ".docm": "docx",
-    ".dotx": "docx",
-    ".pptm": "pptx",
-    ".tif": "png",
-    ".tiff": "png",
-    ".bmp": "png",
-    ".gif": "png",
-    ".webp": "png",
-}
-IMAGES = frozenset({"jpg", "png", "svg"})
+from bedstone.extensions import Kind
+from bedstone.ingest.format import Format
+
+# In this order the error for an unsupported file lists them.
+FORMATS: Kind[Format] = Kind(
+    "formats",
+    {
+        "pdf": "bedstone.ingest.formats.pdf:FORMAT",
+        "docx": "bedstone.ingest.formats.docx:FORMAT",
+        "pptx": "bedstone.ingest.formats.pptx:FORMAT",
+        "xlsx": "bedstone.ingest.formats.xlsx:FORMAT",
+        "html": "bedstone.ingest.formats.html:FORMAT",
+        "jpg": "bedstone.ingest.formats.image:JPEG",
+        "png": "bedstone.ingest.formats.image:PNG",
+        "svg": "bedstone.ingest.formats.svg:FORMAT",
+        "md": "bedstone.ingest.formats.plain:MARKDOWN",
+        "txt": "bedstone.ingest.formats.plain:TEXT",
+        "csv": "bedstone.ingest.formats.csv:FORMAT",
+        "json": "bedstone.ingest.formats.plain:JSON",
+        "eml": "bedstone.ingest.formats.eml:FORMAT",
+        "epub": "bedstone.ingest.formats.epub:FORMAT",
+        "rtf": "bedstone.ingest.formats.rtf:FORMAT",
+        "odt": "bedstone.ingest.formats.odt:FORMAT",
+    },
+)

@@ -1,16 +1,29 @@
-"""Word documents: headings by style, lists, tables with merged cells filled, notes and comments."""
+"""Read Word documents: headings by style, lists, tables with merged cells filled, notes and comments."""
+
+from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
-
-from lxml import etree
+from typing import TYPE_CHECKING
 
 from bedstone.ingest.archives import Archive
 from bedstone.ingest.extraction import Notes, Page, ReadOptions
-from bedstone.ingest.markdown_writer import heading, joined, squeezed, table
-from bedstone.ingest.office import learn_properties, relationships, texts_in_pictures
+from bedstone.ingest.format import Format
+from bedstone.ingest.markdown_writer import collapse_spaces, heading, join_blocks, table
+from bedstone.ingest.office import learn_properties, read_pictures, relationships
 
+if TYPE_CHECKING:
+    from lxml import etree
+
+FORMAT = Format(
+    name="docx",
+    reader=f"{__name__}:read",
+    suffixes=(".docx", ".docm", ".dotx"),
+    media_type="application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    zip_member="word/",
+    in_contract=True,
+)
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 A_TEXT = "{http://schemas.openxmlformats.org/drawingml/2006/main}t"
 M_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
@@ -21,17 +34,17 @@ HEADING_NAME = re.compile(
     r"(?:heading|überschrift|titre|título|titolo|kop|rubrik|nagłówek|заголовок|标题|見出し)\s*(\d)", re.IGNORECASE
 )
 TITLES = {"title", "titel", "titre", "título", "titolo"}
-DEEPEST_STYLES = 20
+MAX_STYLE_DEPTH = 20
 
 
 def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
-    """One document; Word keeps no pages one could rely on."""
+    """Yield one page: Word files do not store page breaks reliably."""
     archive = Archive(path)
     learn_properties(archive, notes)
     main = relationships(archive, "", notes).of_type("officeDocument") or "word/document.xml"
     reader = _Reader(archive, main, notes)
-    pictures = texts_in_pictures(archive, relationships(archive, main, notes), options, notes)
-    yield Page(joined([*reader.blocks(), *pictures]))
+    pictures = read_pictures(archive, relationships(archive, main, notes), options, notes)
+    yield Page(join_blocks([*reader.blocks(), *pictures]))
 
 
 class _Reader:
@@ -53,13 +66,13 @@ class _Reader:
         yield from self._headers_once()
         yield from self._inside(self._root if body is None else body)
         for title, root in self._extras:
-            texts = [squeezed(_text(item)) for item in root] if root is not None else []
+            texts = [collapse_spaces(_text(item)) for item in root] if root is not None else []
             if lines := [f"- {text}" for text in texts if text]:
                 yield f"{title}:"
                 yield "\n".join(lines)
 
     def _headers_once(self) -> Iterator[str]:
-        yield from dict.fromkeys(text for root in self._headers if (text := squeezed(_text(root))))
+        yield from dict.fromkeys(text for root in self._headers if (text := collapse_spaces(_text(root))))
 
     def _inside(self, parent: etree._Element) -> Iterator[str]:
         for element in parent:
@@ -72,7 +85,7 @@ class _Reader:
 
     def _paragraph(self, paragraph: etree._Element) -> Iterator[str]:
         text = _text(paragraph)
-        line = squeezed(text)
+        line = collapse_spaces(text)
         if line:
             level = self._styles.level(paragraph)
             if level:
@@ -82,7 +95,7 @@ class _Reader:
             elif self._styles.is_list(paragraph):
                 yield f"- {line}"
             else:
-                yield "\n".join(squeezed(part) for part in text.split("\n") if part.strip())
+                yield "\n".join(collapse_spaces(part) for part in text.split("\n") if part.strip())
         for box in paragraph.iter(f"{W}txbxContent"):
             if not any(above.tag == FALLBACK for above in box.iterancestors()):
                 yield from self._inside(box)
@@ -94,14 +107,14 @@ class _Reader:
         return f"{'   ' * depth}{mark} {line}"
 
     def _table(self, element: etree._Element) -> str:
-        """Cells that span several columns or rows stand in each of them."""
+        """Write a table; a cell that spans several columns or rows is repeated in each."""
         rows: list[list[str]] = []
         for row in _rows(element):
             cells: list[str] = []
             for cell in row.iter(f"{W}tc"):
                 if next(cell.iterancestors(f"{W}tr"), None) is not row:
                     continue
-                text = " ".join(squeezed(block) for block in self._inside(cell))
+                text = " ".join(collapse_spaces(block) for block in self._inside(cell))
                 properties = cell.find(f"{W}tcPr")
                 merge = properties.find(f"{W}vMerge") if properties is not None else None
                 if merge is not None and merge.get(f"{W}val") != "restart" and rows and len(cells) < len(rows[-1]):
@@ -113,17 +126,17 @@ class _Reader:
 
 
 class _Styles:
-    """Which styles are headings, by inheritance."""
+    """Finds out which styles are headings or lists, also by inheritance."""
 
     def __init__(self, root: etree._Element | None) -> None:
         self._styles = {style.get(f"{W}styleId"): style for style in root} if root is not None else {}
 
     def level(self, paragraph: etree._Element) -> int:
-        """1 to 6 for a heading, else 0."""
+        """Return 1 to 6 for a heading, else 0."""
         own = paragraph.find(f"{W}pPr/{W}outlineLvl")
         if own is not None and (level := _integer(own, 9)) < 6:  # noqa: PLR2004
             return level + 1
-        for style in self._line(paragraph):
+        for style in self._style_chain(paragraph):
             name = style.find(f"{W}name")
             text = name.get(f"{W}val", "") if name is not None else ""
             if text.lower() in TITLES:
@@ -136,13 +149,13 @@ class _Styles:
         return 0
 
     def is_list(self, paragraph: etree._Element) -> bool:
-        """Whether a style makes it an item."""
-        return any(style.find(f"{W}pPr/{W}numPr") is not None for style in self._line(paragraph))
+        """Return whether the style of a paragraph makes it a list item."""
+        return any(style.find(f"{W}pPr/{W}numPr") is not None for style in self._style_chain(paragraph))
 
-    def _line(self, paragraph: etree._Element) -> Iterator[etree._Element]:
+    def _style_chain(self, paragraph: etree._Element) -> Iterator[etree._Element]:
         style = paragraph.find(f"{W}pPr/{W}pStyle")
         name = style.get(f"{W}val") if style is not None else None
-        for _ in range(DEEPEST_STYLES):
+        for _ in range(MAX_STYLE_DEPTH):
             found = self._styles.get(name)
             if found is None:
                 return
@@ -152,7 +165,7 @@ class _Styles:
 
 
 def _ordered_lists(root: etree._Element | None) -> set[tuple[int, int]]:
-    """Lists and depths that are numbered, not bulleted."""
+    """Return the lists and depths that are numbered, not bulleted."""
     if root is None:
         return set()
     ordered: dict[str | None, set[int]] = {}
@@ -179,7 +192,7 @@ def _rows(element: etree._Element) -> Iterator[etree._Element]:
 
 
 def _text(element: etree._Element) -> str:
-    """Running text with tabs and breaks; text boxes stand for themselves."""
+    """Return running text with tabs and breaks, without text boxes."""
     parts: list[str] = []
     _collect(element, parts)
     return "".join(parts)
@@ -207,6 +220,6 @@ def _collect(element: etree._Element, parts: list[str]) -> None:
             _collect(child, parts)
 
 
-def _integer(element: etree._Element | None, otherwise: int) -> int:
+def _integer(element: etree._Element | None, default: int) -> int:
     value = element.get(f"{W}val", "") if element is not None else ""
-    return int(value) if value.lstrip("-").isdigit() else otherwise
+    return int(value) if value.lstrip("-").isdigit() else default

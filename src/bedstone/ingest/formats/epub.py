@@ -1,4 +1,4 @@
-"""Books: chapters in the order of the spine."""
+"""Read books: the chapters in the order of the spine."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,22 +6,26 @@ from posixpath import dirname, join, normpath
 from urllib.parse import unquote
 
 from bedstone.ingest.archives import Archive
-from bedstone.ingest.extraction import Notes, Page, ReadOptions, Unreadable
+from bedstone.ingest.extraction import ExtractionError, Notes, Page, ReadOptions
+from bedstone.ingest.format import Format
 from bedstone.ingest.formats.html import html_to_markdown
-from bedstone.ingest.markdown_writer import joined
+from bedstone.ingest.markdown_writer import join_blocks
 
 CONTAINER = "META-INF/container.xml"
+FORMAT = Format(
+    name="epub", reader=f"{__name__}:read", suffixes=(".epub",), media_type="application/epub+zip", zip_member=CONTAINER
+)
 OPF = "{http://www.idpf.org/2007/opf}"
 DC = "{http://purl.org/dc/elements/1.1/}"
 
 
 def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
-    """One document; a book's pages depend on its reader."""
+    """Yield one page: e-books have no fixed pages."""
     archive = Archive(path)
     root = archive.xml(CONTAINER, notes)
     package = next((item.get("full-path") for item in root.iter() if item.get("full-path")), None)
     if not package:
-        raise Unreadable("damaged", "The book is damaged: it does not say where its contents are.")
+        raise ExtractionError("damaged", "The book is corrupt: its container names no package.")
     opf = archive.xml(package, notes)
     for name, tag in (("title", "title"), ("author", "creator"), ("created", "date")):
         notes.learn(name, opf.findtext(f".//{DC}{tag}"))
@@ -31,4 +35,4 @@ def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
         name = normpath(join(dirname(package), files.get(item.get("idref"), "")))
         if name in archive.names:
             chapters.append(html_to_markdown(archive.read(name))[1])
-    yield Page(joined(chapters))
+    yield Page(join_blocks(chapters))

@@ -1,16 +1,28 @@
-"""HTML to Markdown: headings, paragraphs, lists, tables and listings; scripts, styles and hidden parts are left out."""
+"""Convert HTML to Markdown, without scripts, styles and hidden elements."""
+
+from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
 from html import unescape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lxml import etree, html
+from bedstone.ingest.extraction import ExtractionError, Notes, Page, ReadOptions
+from bedstone.ingest.format import Format
+from bedstone.ingest.markdown_writer import code_block, collapse_spaces, escape, heading, table
 
-from bedstone.ingest.extraction import Notes, Page, ReadOptions, Unreadable
-from bedstone.ingest.markdown_writer import escaped, heading, listing, squeezed, table
+if TYPE_CHECKING:
+    from lxml import etree
 
-LARGEST = 20_000_000  # 60 MB took 12 s and 1.5 GB
+FORMAT = Format(
+    name="html",
+    reader=f"{__name__}:read",
+    suffixes=(".html", ".htm", ".xhtml"),
+    media_type="text/html",
+    in_contract=True,
+)
+MAX_HTML_BYTES = 20_000_000  # 60 MB took 12 s and 1.5 GB
 DROPPED = {"script", "style", "template", "noscript", "iframe", "head", "svg", "math", "object", "canvas"}
 NAVIGATION = {"nav", "form", "button", "header", "footer", "aside"}
 BLOCKS = {
@@ -21,66 +33,71 @@ SPECIAL = {"ul", "ol", "table", "pre", "blockquote", "hr"}
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 CHARSET = re.compile(rb"<meta[^>]+charset=[\"']?([\w-]+)", re.IGNORECASE)
 DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
-SNIFFED_BYTES = 2048
-DEEPEST = 250
-MOST_SPAN, MOST_CELLS = 100, 20_000
+CHARSET_BYTES = 2048
+MAX_DEPTH = 250
+MAX_SPAN = 100
+MAX_CELLS = 20_000  # of a table with spans
 TAGS = re.compile(r"<(script|style)\b.*?(?:</\1\s*>|$)|<!--.*?(?:-->|$)|<[^>]*>", re.IGNORECASE | re.DOTALL)
 PAGE_TAGS = re.compile(r"</?(?:html|body|head)\b[^>]*>", re.IGNORECASE)
-LINE_END = "\0"  # no text of a page has it
+LINE_END = "\0"  # never in the text of a page
 
 
 def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
-    """One page without a number."""
+    """Yield one page without a number."""
     data = path.read_bytes()
-    if len(data) > LARGEST:
-        raise Unreadable("too_large", "The page is refused: it has more than 20 MB of HTML.")
+    if len(data) > MAX_HTML_BYTES:
+        raise ExtractionError("too_large", "The page exceeds the 20 MB limit for HTML.")
     title, text = html_to_markdown(data)
     notes.learn("title", title)
     yield Page(text)
 
 
 def html_to_markdown(data: bytes, *, contents_only: bool = False) -> tuple[str, str]:
-    """A page's title, and its text as Markdown.
+    """Return the title of a page, and its text as Markdown.
 
-    For documentation only the contents count, without menus, and what looks like Markdown is escaped: it is read again.
+    For documentation take `contents_only`: it leaves out menus and escapes what Markdown would treat as markup.
     """
+    from lxml import etree, html  # noqa: PLC0415 - only readers need it
+
     try:
-        root = html.document_fromstring(_decoded(data), parser=html.HTMLParser(huge_tree=False, remove_pis=True))
+        root = html.document_fromstring(_decode(data), parser=html.HTMLParser(huge_tree=False, remove_pis=True))
     except (etree.ParserError, ValueError):
         return "", ""
-    title = squeezed(root.findtext(".//title") or "")
+    title = collapse_spaces(root.findtext(".//title") or "")
     body = root.find("body")
     start = root if body is None else body
     if contents_only and (main := start.find(".//main")) is not None:
         start = main
-    writer = _Writer(DROPPED | NAVIGATION, escaped) if contents_only else _Writer(DROPPED, str)
+    writer = _Writer(DROPPED | NAVIGATION, escape) if contents_only else _Writer(DROPPED, str)
     return title, "\n\n".join(block for block in writer.blocks(start, 0) if block.strip())
 
 
 def html_to_text(markup: str) -> str:
-    """A piece of HTML as plain text: lists with dashes, cells between bars, links with their addresses."""
+    """Convert an HTML fragment to plain text: lists with dashes, cells between bars, links with addresses."""
     root = _fragment(markup)
     if root is None:
         return ""
     try:
         return "\n\n".join(block for block in _TextWriter(DROPPED, str).blocks(root, 0) if block.strip())
-    except Unreadable:  # nested beyond reason: its words at least
-        return squeezed(unescape(TAGS.sub(" ", markup)))
+    except ExtractionError:  # nested too deeply: keep its words
+        return collapse_spaces(unescape(TAGS.sub(" ", markup)))
 
 
 def fragment_to_markdown(markup: str) -> str:
-    """A piece of HTML as Markdown."""
+    """Convert an HTML fragment to Markdown."""
     root = _fragment(markup)
     if root is None:
         return ""
     try:
         return "\n\n".join(block for block in _Writer(DROPPED, str).blocks(root, 0) if block.strip())
-    except Unreadable:
+    except ExtractionError:
         return html_to_text(markup)
 
 
 def _fragment(markup: str) -> etree._Element | None:
-    """A piece of HTML that somebody typed or pasted, whole pages included."""
+    """Parse HTML that was typed or pasted; it may be a whole page."""
+    from lxml import etree, html  # noqa: PLC0415 - only readers need it
+
     inner = PAGE_TAGS.sub("", markup)
     try:
         return html.fromstring(f"<div>{inner}</div>", parser=html.HTMLParser(huge_tree=False, remove_pis=True))
@@ -88,9 +105,9 @@ def _fragment(markup: str) -> etree._Element | None:
         return None
 
 
-def _decoded(data: bytes) -> str:
-    """By byte-order mark, by what the page declares, as UTF-8, and at last as Windows does."""
-    declared = CHARSET.search(data[:SNIFFED_BYTES])
+def _decode(data: bytes) -> str:
+    """Decode by byte-order mark, as UTF-8, by the declared charset, or as Windows-1252."""
+    declared = CHARSET.search(data[:CHARSET_BYTES])
     encodings = ["utf-16"] if data[:2] in (b"\xff\xfe", b"\xfe\xff") else []
     for encoding in (*encodings, "utf-8-sig", declared[1].decode("ascii") if declared else "utf-8"):
         try:
@@ -106,7 +123,7 @@ class _Writer:
         self._write = write
 
     def blocks(self, element: etree._Element, depth: int) -> Iterator[str]:
-        """An element's blocks; text between them is a paragraph."""
+        """Yield the blocks of an element; text between them is a paragraph."""
         _check_depth(depth)
         loose: list[str] = []
         for item in self._pieces(element, depth):
@@ -119,7 +136,7 @@ class _Writer:
         yield self._paragraph(loose)
 
     def _pieces(self, element: etree._Element, depth: int) -> Iterator[str | etree._Element]:
-        """Running text, and the elements that interrupt it."""
+        """Yield running text, and the elements that interrupt it."""
         yield self._write(element.text or "")
         for child in element:
             if not self._is_dropped(child):
@@ -155,10 +172,10 @@ class _Writer:
                 yield from (f"{' ' * (len(mark) + 1)}{line}" for line in lines[1:])
 
     def _table(self, element: etree._Element, depth: int) -> Iterator[str]:
-        """Cells that span several columns or rows stand in each; a table that holds others is only layout."""
+        """Write a table; spanning cells are repeated, and a table around other tables is layout."""
         caption = element.find("caption")
         if caption is not None:
-            yield squeezed(self._text(caption, depth))
+            yield collapse_spaces(self._text(caption, depth))
         if next(element.iterdescendants("table"), None) is not None:
             for cell in element.iter("td", "th"):
                 if next(cell.iterancestors("table"), None) is element:
@@ -173,9 +190,9 @@ class _Writer:
                     continue
                 while (y, x) in grid:
                     x += 1
-                text = " ".join(squeezed(block) for block in self.blocks(cell, depth))
+                text = " ".join(collapse_spaces(block) for block in self.blocks(cell, depth))
                 wide, high = _span(cell, "colspan"), min(_span(cell, "rowspan"), len(rows) - y)
-                if len(grid) + wide * high > MOST_CELLS:
+                if len(grid) + wide * high > MAX_CELLS:
                     wide = high = 1
                 for down in range(high):
                     for right in range(wide):
@@ -185,13 +202,13 @@ class _Writer:
         yield self._rows([[grid.get((y, x), "") for x in range(width)] for y in range(height)])
 
     def _paragraph(self, loose: list[str]) -> str:
-        return squeezed("".join(loose))
+        return collapse_spaces("".join(loose))
 
     def _heading(self, level: int, text: str) -> str:
         return heading(level, text)
 
     def _listing(self, text: str) -> str:
-        return listing(text)
+        return code_block(text)
 
     def _rows(self, rows: list[list[str]]) -> str:
         return table(rows)
@@ -218,7 +235,7 @@ class _Writer:
         return "".join(parts)
 
     def _plain(self, element: etree._Element, depth: int) -> str:
-        """Text as it is, for code."""
+        """Return unescaped text, for code."""
         _check_depth(depth)
         parts = [element.text or ""]
         for child in element:
@@ -237,19 +254,19 @@ class _Writer:
 
 
 class _TextWriter(_Writer):
-    """The same without markup; lines end where the page says so."""
+    """Writes plain text; lines end where the page has line breaks."""
 
     def _paragraph(self, loose: list[str]) -> str:
-        return "\n".join(filter(None, map(squeezed, "".join(loose).split(LINE_END))))
+        return "\n".join(filter(None, map(collapse_spaces, "".join(loose).split(LINE_END))))
 
     def _heading(self, level: int, text: str) -> str:
-        return squeezed(text.replace(LINE_END, " "))
+        return collapse_spaces(text.replace(LINE_END, " "))
 
     def _listing(self, text: str) -> str:
         return text.strip("\n")
 
     def _rows(self, rows: list[list[str]]) -> str:
-        return "\n".join(" | ".join(squeezed(cell) for cell in row) for row in rows if any(row))
+        return "\n".join(" | ".join(collapse_spaces(cell) for cell in row) for row in rows if any(row))
 
     def _inline(self, element: etree._Element, depth: int) -> str:
         if element.tag == "br":
@@ -267,16 +284,16 @@ class _TextWriter(_Writer):
 
 
 def _address(element: etree._Element) -> str:
-    """Where a link leads, if it leads anywhere a reader can go."""
+    """Return the target of a link, or an empty string for anchors and scripts."""
     address = (element.get("href") or "").strip() if element.tag == "a" else ""
     return "" if address.lower().startswith(("#", "javascript:", "data:", "vbscript:")) else address
 
 
 def _check_depth(depth: int) -> None:
-    if depth > DEEPEST:
-        raise Unreadable("too_deep", "The page is refused: it is nested too deeply.")
+    if depth > MAX_DEPTH:
+        raise ExtractionError("too_deep", "The page is nested too deeply.")
 
 
 def _span(cell: etree._Element, name: str) -> int:
     value = (cell.get(name) or "1").strip()
-    return min(max(int(value), 1), MOST_SPAN) if value.isdigit() else 1
+    return min(max(int(value), 1), MAX_SPAN) if value.isdigit() else 1

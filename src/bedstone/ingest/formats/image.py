@@ -1,15 +1,37 @@
-"""Pictures: what OCR reads in them."""
+"""Read pictures with OCR."""
 
+import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from bedstone.ingest.extraction import Notes, Page, ReadOptions, Unreadable
-from bedstone.ingest.ocr import recognise
+from bedstone.ingest.extraction import ExtractionError, Notes, Page, ReadOptions
+from bedstone.ingest.format import Format
+from bedstone.ingest.ocr import run_ocr
+
+JPEG = Format(
+    name="jpg",
+    reader=f"{__name__}:read",
+    suffixes=(".jpg", ".jpeg"),
+    media_type="image/jpeg",
+    magic=(b"\xff\xd8\xff",),
+    is_image=True,
+    in_contract=True,
+)
+PNG = Format(  # and every other bitmap
+    name="png",
+    reader=f"{__name__}:read",
+    suffixes=(".png", ".tif", ".tiff", ".bmp", ".gif", ".webp"),
+    media_type="image/png",
+    magic=(b"\x89PNG\r\n\x1a\n", b"GIF8", b"II*\0", b"MM\0*"),
+    signature=re.compile(rb"\ABM.{4}\0{4}", re.DOTALL),  # BMP: two letters, the size, and zeros that text never has
+    is_image=True,
+    in_contract=True,
+)
 
 
 def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
-    """One page; a picture without text is an empty one."""
+    """Yield one page, empty if the picture has no text."""
     from PIL import Image, UnidentifiedImageError  # noqa: PLC0415
 
     warnings.simplefilter("error", Image.DecompressionBombWarning)
@@ -18,12 +40,12 @@ def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
             notes.learn("width", picture.width)
             notes.learn("height", picture.height)
             picture.load()
-            recognised = recognise(picture, options) if options.ocr or options.force_ocr else None
+            result = run_ocr(picture, options) if options.ocr or options.force_ocr else None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise Unreadable("too_large", "The picture is refused: it has too many pixels.") from None
+        raise ExtractionError("too_large", "The picture has too many pixels.") from None
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError):
-        raise Unreadable("damaged", "The picture is damaged.") from None
-    if recognised is None:
+        raise ExtractionError("damaged", "Not a picture, or the file is corrupt.") from None
+    if result is None:
         yield Page("")
     else:
-        yield Page(recognised.text, method="ocr", confidence=recognised.confidence)
+        yield Page(result.text, method="ocr", confidence=result.confidence)

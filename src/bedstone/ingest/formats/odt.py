@@ -1,32 +1,45 @@
-"""OpenDocument texts."""
+"""Read OpenDocument texts."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-
-from lxml import etree
+from typing import TYPE_CHECKING
 
 from bedstone.ingest.archives import Archive
 from bedstone.ingest.extraction import Notes, Page, ReadOptions
-from bedstone.ingest.markdown_writer import heading, joined, squeezed, table
+from bedstone.ingest.format import Format
+from bedstone.ingest.markdown_writer import collapse_spaces, heading, join_blocks, table
 
+if TYPE_CHECKING:
+    from lxml import etree
+
+FORMAT = Format(
+    name="odt",
+    reader=f"{__name__}:read",
+    suffixes=(".odt",),
+    media_type="application/vnd.oasis.opendocument.text",
+    zip_media_type=b"text",
+)
 TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 META = "{urn:oasis:names:tc:opendocument:xmlns:meta:1.0}"
 DC = "{http://purl.org/dc/elements/1.1/}"
-MOST_REPEATS, MOST_SPACES = 100, 100
+MAX_REPEATS = 100
+MAX_SPACES = 100
 SKIPPED = {f"{TEXT}tracked-changes", f"{TEXT}sequence-decls", f"{OFFICE}forms"}
 
 
 def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
-    """One document."""
+    """Yield one page with the document."""
     archive = Archive(path)
     meta = archive.optional_xml("meta.xml", notes)
     if meta is not None:
         for name, tag in (("title", f"{DC}title"), ("author", f"{DC}creator"), ("created", f"{META}creation-date")):
             notes.learn(name, meta.findtext(f".//{tag}"))
     body = archive.xml("content.xml", notes).find(f"{OFFICE}body")
-    yield Page(joined(list(_blocks(body))) if body is not None else "")
+    yield Page(join_blocks(list(_blocks(body))) if body is not None else "")
 
 
 def _blocks(parent: etree._Element) -> Iterator[str]:
@@ -37,7 +50,7 @@ def _blocks(parent: etree._Element) -> Iterator[str]:
         if tag == f"{TEXT}h":
             yield heading(int(child.get(f"{TEXT}outline-level") or "1"), _text(child))
         elif tag == f"{TEXT}p":
-            yield squeezed(_text(child))
+            yield collapse_spaces(_text(child))
             for box in child.iter("{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}text-box"):
                 yield from _blocks(box)
         elif tag == f"{TEXT}list":
@@ -53,7 +66,7 @@ def _items(element: etree._Element, depth: int) -> Iterator[str]:
         for child in item:
             if child.tag == f"{TEXT}list":
                 yield from _items(child, depth + 1)
-            elif text := squeezed(_text(child)):
+            elif text := collapse_spaces(_text(child)):
                 yield f"{'  ' * depth}- {text}"
 
 
@@ -63,8 +76,8 @@ def _table(element: etree._Element) -> str:
         cells: list[str] = []
         for cell in row:
             if cell.tag in (f"{TABLE}table-cell", f"{TABLE}covered-table-cell"):
-                repeats = min(int(cell.get(f"{TABLE}number-columns-repeated", "1")), MOST_REPEATS)
-                cells += [" ".join(squeezed(block) for block in _blocks(cell))] * repeats
+                repeats = min(int(cell.get(f"{TABLE}number-columns-repeated", "1")), MAX_REPEATS)
+                cells += [" ".join(collapse_spaces(block) for block in _blocks(cell))] * repeats
         rows.append(cells)
     return table(rows)
 
@@ -73,7 +86,7 @@ def _text(element: etree._Element) -> str:
     parts = [element.text or ""]
     for child in element:
         if child.tag == f"{TEXT}s":
-            parts.append(" " * min(int(child.get(f"{TEXT}c", "1")), MOST_SPACES))
+            parts.append(" " * min(int(child.get(f"{TEXT}c", "1")), MAX_SPACES))
         elif child.tag in (f"{TEXT}tab", f"{TEXT}line-break"):
             parts.append(" ")
         elif isinstance(child.tag, str) and not child.tag.endswith(("}text-box", "}annotation-end")):

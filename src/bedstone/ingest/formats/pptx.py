@@ -1,15 +1,28 @@
-"""Slides: in the order of the show, titles as headings, tables, charts, alternative texts, notes, comments."""
+"""Read slides in presentation order: titles, text, tables, charts, alternative texts, notes, comments."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-
-from lxml import etree
+from typing import TYPE_CHECKING
 
 from bedstone.ingest.archives import Archive
 from bedstone.ingest.extraction import Notes, Page, ReadOptions
-from bedstone.ingest.markdown_writer import heading, joined, squeezed, table
-from bedstone.ingest.office import Relationships, learn_properties, relationships, texts_in_pictures
+from bedstone.ingest.format import Format
+from bedstone.ingest.markdown_writer import collapse_spaces, heading, join_blocks, table
+from bedstone.ingest.office import Relationships, learn_properties, read_pictures, relationships
 
+if TYPE_CHECKING:
+    from lxml import etree
+
+FORMAT = Format(
+    name="pptx",
+    reader=f"{__name__}:read",
+    suffixes=(".pptx", ".pptm"),
+    media_type="application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    zip_member="ppt/",
+    in_contract=True,
+)
 P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
@@ -19,17 +32,17 @@ DROPPED = {"sldNum", "dt", "ftr"}
 
 
 def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
-    """One page a slide."""
+    """Yield one page per slide."""
     archive = Archive(path)
     learn_properties(archive, notes)
     main = relationships(archive, "", notes).of_type("officeDocument") or "ppt/presentation.xml"
     parts = relationships(archive, main, notes)
-    listed = [item.get(R_ID, "") for item in archive.xml(main, notes).iter(f"{P}sldId")]
-    slides = [name for name in (parts.by_id.get(item) for item in listed) if name in archive.names]
+    ids = [item.get(R_ID, "") for item in archive.xml(main, notes).iter(f"{P}sldId")]
+    slides = [name for name in (parts.by_id.get(item) for item in ids) if name in archive.names]
     for number, name in enumerate(slides, start=1):
         slide = _Slide(archive, str(name), notes)
-        pictures = texts_in_pictures(archive, slide.parts, options, notes)
-        yield Page(joined([*slide.blocks(), *pictures]), number, len(slides))
+        pictures = read_pictures(archive, slide.parts, options, notes)
+        yield Page(join_blocks([*slide.blocks(), *pictures]), number, len(slides))
 
 
 class _Slide:
@@ -44,8 +57,8 @@ class _Slide:
         shapes = list(self._shapes(tree)) if tree is not None else []
         for shape in sorted(shapes, key=lambda item: _placeholder(item) not in TITLES):
             yield from self._shape(shape)
-        yield from self._beside("notesSlide", "Notes")
-        yield from self._beside("comments", "Comments")
+        yield from self._attachments("notesSlide", "Notes")
+        yield from self._attachments("comments", "Comments")
 
     def _shapes(self, parent: etree._Element) -> Iterator[etree._Element]:
         for child in parent:
@@ -72,10 +85,10 @@ class _Slide:
             else:
                 yield "\n".join(_lines(body))
         else:
-            yield from (squeezed(text) for text in (_joined_text(shape),) if text.strip())
+            yield from (collapse_spaces(text) for text in (_text(shape),) if text.strip())
         described = shape.find(f".//{P}cNvPr")
         if described is not None and shape.tag == f"{P}pic":
-            yield squeezed(described.get("descr", ""))
+            yield collapse_spaces(described.get("descr", ""))
 
     def _chart(self, identity: str) -> Iterator[str]:
         name = self.parts.by_id.get(identity)
@@ -84,7 +97,7 @@ class _Slide:
             return
         title = root.find(f".//{C}title")
         if title is not None:
-            yield squeezed("".join(item.text or "" for item in title.iter(f"{A}t")))
+            yield collapse_spaces("".join(item.text or "" for item in title.iter(f"{A}t")))
         rows: list[list[str]] = []
         for series in root.iter(f"{C}ser"):
             label, categories, values = (_points(series.find(f"{C}{name}")) for name in ("tx", "cat", "val"))
@@ -93,7 +106,7 @@ class _Slide:
             rows.append([" ".join(label), *values])
         yield table(rows)
 
-    def _beside(self, kind: str, title: str) -> Iterator[str]:
+    def _attachments(self, kind: str, title: str) -> Iterator[str]:
         for name in self.parts.all_of_type(kind):
             root = self._archive.optional_xml(name, self._notes)
             if root is None:
@@ -101,7 +114,7 @@ class _Slide:
             shapes = [shape for shape in root.iter(f"{P}sp") if _placeholder(shape) not in {*DROPPED, "sldImg"}]
             texts = [" ".join(_paragraphs(shape)) for shape in shapes]
             texts += [item.text or "" for item in root.iter(f"{P}text")]
-            if found := [squeezed(text) for text in texts if text.strip()]:
+            if found := [collapse_spaces(text) for text in texts if text.strip()]:
                 yield f"{title}: " + "\n".join(found)
 
 
@@ -111,13 +124,13 @@ def _placeholder(shape: etree._Element) -> str | None:
 
 
 def _paragraphs(body: etree._Element) -> list[str]:
-    return [text for item in body.iter(f"{A}p") if (text := squeezed(_joined_text(item)))]
+    return [text for item in body.iter(f"{A}p") if (text := collapse_spaces(_text(item)))]
 
 
 def _lines(body: etree._Element) -> Iterator[str]:
-    """Paragraphs; those that stand deeper or have bullets as items."""
+    """Yield paragraphs; indented and bulleted ones as list items."""
     for item in body.iter(f"{A}p"):
-        text = squeezed(_joined_text(item))
+        text = collapse_spaces(_text(item))
         properties = item.find(f"{A}pPr")
         depth = int(properties.get("lvl", "0")) if properties is not None else 0
         has_bullet = properties is not None and any(
@@ -127,13 +140,13 @@ def _lines(body: etree._Element) -> Iterator[str]:
             yield f"{'  ' * depth}- {text}" if depth or has_bullet else text
 
 
-def _joined_text(element: etree._Element) -> str:
+def _text(element: etree._Element) -> str:
     pieces = element.iter(f"{A}t", f"{A}br", f"{A}tab")
     return "".join((item.text or "") if item.tag == f"{A}t" else " " for item in pieces)
 
 
 def _table(grid: etree._Element) -> str:
-    """Rows as they are seen; a cell that reaches over several rows is said in each, since rows are read alone."""
+    """Write a table; a cell that spans several rows is repeated in each, because chunks hold single rows."""
     rows: list[list[str]] = []
     for row in grid.iter(f"{A}tr"):
         cells: list[str] = []

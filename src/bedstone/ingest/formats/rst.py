@@ -1,9 +1,9 @@
-"""reStructuredText to Markdown: headings, listings, links and roles; what directives add to a page is left out."""
+"""Convert reStructuredText to Markdown: headings, code, links and roles, without most directives."""
 
 import re
 from collections.abc import Iterator
 
-from bedstone.ingest.markdown_writer import escaped_signs, listing
+from bedstone.ingest.markdown_writer import code_block, escape_signs
 
 ADORNMENT = re.compile(r"([=\-`:.'\"~^_*+#<>])\1{2,}\s*$")
 DIRECTIVE = re.compile(r"^(\s*)\.\.\s+([\w:-]+)::\s*(.*)$")
@@ -14,7 +14,7 @@ CODE_DIRECTIVES = {
     *("doctest", "testcode", "testoutput", "testsetup", "testcleanup", "ipython", "jupyter-execute"),
     *("graphviz", "mermaid", "math"),
 }
-HASH = re.compile(r"^(\s*)(?=#)")  # a heading in Markdown, nothing here
+HASH = re.compile(r"^(\s*)(?=#)")  # a heading in Markdown, plain text in reStructuredText
 SILENT_DIRECTIVES = {"contents", "toctree", "image", "figure", "raw", "include", "index", "meta", "highlight", "only"}
 CODE = re.compile(r"(`[^`]*`)")
 INLINE = (
@@ -27,7 +27,7 @@ INLINE = (
 
 
 def rst_to_markdown(source: str) -> str:
-    """Headings take their level from the order in which their adornments appear, as the format says."""
+    """Convert a document; the order in which adornments appear decides the levels of headings."""
     return "\n".join(_Converter(source.expandtabs(4).splitlines()).lines())
 
 
@@ -51,26 +51,26 @@ class _Converter:
                 self._at += 1
                 text = line.rstrip()[:-1].rstrip(":").rstrip()
                 yield _inline(f"{text}:" if text else "")
-                yield from _fenced("", self._body(_indent(line)))
+                yield from _fence("", self._body(_indent(line)))
             else:
                 self._at += 1
                 yield HASH.sub(r"\1\\", _inline(line))
 
     def _heading(self) -> str | None:
-        """A title under a line, or between two."""
+        """Return the heading at this place: a title above a line, or between two."""
         above, title, below = (self._lines[self._at + offset : self._at + offset + 1] for offset in (0, 1, 2))
         if below and ADORNMENT.match(above[0]) and title[0].strip() and above[0].strip() == below[0].strip():
             self._at += 3
-            return self._marked(title[0], f"over{above[0][0]}")
+            return self._format_heading(title[0], f"over{above[0][0]}")
         text = above[0]
         if title and text.strip() and not text.startswith(" ") and not ADORNMENT.match(text):
             line = title[0]
             if ADORNMENT.match(line) and len(line.strip()) >= len(text.strip()):
                 self._at += 2
-                return self._marked(text, line[0])
+                return self._format_heading(text, line[0])
         return None
 
-    def _marked(self, text: str, style: str) -> str:
+    def _format_heading(self, text: str, style: str) -> str:
         if style not in self._styles:
             self._styles.append(style)
         return f"\n{'#' * min(self._styles.index(style) + 1, 6)} {_inline(text.strip())}\n"
@@ -81,14 +81,14 @@ class _Converter:
         first = next((at for at, line in enumerate(body) if line.strip() and not OPTION.match(line)), len(body))
         body = body[first:]
         if name in CODE_DIRECTIVES:
-            yield from _fenced(argument if " " not in argument else "", body)
+            yield from _fence(argument if " " not in argument else "", body)
         elif name not in SILENT_DIRECTIVES:
             yield ""
             yield _inline(argument)
             yield from _Converter([line.removeprefix(" " * _indent(body[0])) for line in body] if body else []).lines()
 
     def _body(self, indent: int) -> list[str]:
-        """The lines that follow and stand deeper."""
+        """Take the lines that follow with a deeper indent."""
         start = self._at
         while self._at < len(self._lines) and (
             not self._lines[self._at].strip() or _indent(self._lines[self._at]) > indent
@@ -97,11 +97,11 @@ class _Converter:
         return self._lines[start : self._at]
 
 
-def _fenced(language: str, body: list[str]) -> Iterator[str]:
+def _fence(language: str, body: list[str]) -> Iterator[str]:
     lines = [line for line in body if line.strip()]
     if lines:
         indent = min(map(_indent, lines))
-        yield f"\n{listing(chr(10).join(line[indent:] for line in body), language)}\n"
+        yield f"\n{code_block(chr(10).join(line[indent:] for line in body), language)}\n"
 
 
 def _indent(line: str) -> int:
@@ -111,5 +111,5 @@ def _indent(line: str) -> int:
 def _inline(text: str) -> str:
     for pattern, replacement in INLINE:
         text = pattern.sub(replacement, text)
-    # What is left of the signs that Markdown would take for markup.
-    return "".join(part if part.startswith("`") else escaped_signs(part) for part in CODE.split(text))
+    # Markdown would treat the remaining characters as markup.
+    return "".join(part if part.startswith("`") else escape_signs(part) for part in CODE.split(text))

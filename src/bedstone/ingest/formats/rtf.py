@@ -1,11 +1,15 @@
-"""Rich text: the words, without the formatting."""
+"""Read RTF as plain text, without the formatting."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from bedstone.ingest.extraction import Notes, Page, ReadOptions, Unreadable
+from bedstone.ingest.extraction import ExtractionError, Notes, Page, ReadOptions
+from bedstone.ingest.format import Format
 
+FORMAT = Format(
+    name="rtf", reader=f"{__name__}:read", suffixes=(".rtf",), media_type="application/rtf", magic=(b"{\\rtf",)
+)
 TOKEN = re.compile(rb"\\'([0-9a-fA-F]{2})|\\([a-z]{1,32})(-?\d{1,10})? ?|\\([^a-z])|([{}])|([^\\{}\r\n]+)", re.DOTALL)
 SILENT = {
     b"fonttbl", b"colortbl", b"stylesheet", b"info", b"pict", b"object", b"themedata", b"datastore", b"listtable",
@@ -17,28 +21,28 @@ SIGNS = {b"emdash": "\u2014", b"endash": "\u2013", b"bullet": "\u2022", b"lquote
 SIGNS |= {b"ldblquote": "\u201c", b"rdblquote": "\u201d"}
 ESCAPED = {b"~": "\u00a0", b"_": "-", b"-": "", b"\\": "\\", b"{": "{", b"}": "}"}
 CODE_PAGES = {b"ansi": "cp1252", b"mac": "mac_roman", b"pc": "cp437", b"pca": "cp850"}
-DEEPEST = 10_000
+MAX_DEPTH = 10_000
 
 
 def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
-    """One document."""
+    """Yield one page with the document."""
     data = path.read_bytes()
     if not data.lstrip().startswith(b"{\\rtf"):
-        raise Unreadable("damaged", "The file is no rich text.")
+        raise ExtractionError("damaged", "Not a valid RTF file.")
     text = "".join(_Reader().words(data))
     lines = (re.sub(r"[ \t]+", " ", line).strip(" |") for line in text.split("\n"))
     yield Page(re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip())
 
 
 class _Reader:
-    """Goes through the tokens; groups that hold no text of the document are silent."""
+    """Converts tokens to text, and skips groups such as font tables."""
 
     def __init__(self) -> None:
         self._encoding = "cp1252"
         self._pending = bytearray()
         self._stack: list[tuple[bool, int]] = []
         self._silent = False
-        self._fallback = 1  # characters that stand after a Unicode one for programs that know none
+        self._fallback = 1  # characters after a Unicode one, for programs without Unicode
         self._skip = 0
 
     def words(self, data: bytes) -> Iterator[str]:
@@ -69,8 +73,8 @@ class _Reader:
         if brace == b"}":
             self._silent, self._fallback = self._stack.pop() if self._stack else (False, 1)
             return
-        if len(self._stack) > DEEPEST:
-            raise Unreadable("too_deep", "The file is refused: it is nested too deeply.")
+        if len(self._stack) > MAX_DEPTH:
+            raise ExtractionError("too_deep", "The file is nested too deeply.")
         self._stack.append((self._silent, self._fallback))
 
     def _control(self, word: bytes, number: bytes | None) -> str:
@@ -79,7 +83,7 @@ class _Reader:
         elif word in CODE_PAGES:
             self._encoding = CODE_PAGES[word]
         elif word == b"ansicpg" and number:
-            self._encoding = _known(f"cp{int(number)}", self._encoding)
+            self._encoding = _valid_encoding(f"cp{int(number)}", self._encoding)
         elif word == b"uc" and number:
             self._fallback = int(number)
         elif word == b"u" and number and not self._silent:
@@ -101,9 +105,9 @@ class _Reader:
         return "" if self._silent else kept.decode(self._encoding, errors="replace")
 
 
-def _known(encoding: str, otherwise: str) -> str:
+def _valid_encoding(encoding: str, default: str) -> str:
     try:
         "".encode(encoding)
     except LookupError:
-        return otherwise
+        return default
     return encoding

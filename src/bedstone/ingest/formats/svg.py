@@ -1,24 +1,38 @@
-"""Drawings: title, description and text; nothing is drawn or fetched."""
+"""Read SVG drawings: title, description and text; nothing is rendered or fetched."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-
-from lxml import etree
+from typing import TYPE_CHECKING
 
 from bedstone.ingest.archives import parse_xml
 from bedstone.ingest.extraction import Notes, Page, ReadOptions
+from bedstone.ingest.format import Format
 from bedstone.ingest.formats.html import html_to_markdown
-from bedstone.ingest.markdown_writer import heading, joined, squeezed
+from bedstone.ingest.markdown_writer import collapse_spaces, heading, join_blocks
+
+if TYPE_CHECKING:
+    from lxml import etree
+
+FORMAT = Format(
+    name="svg",
+    reader=f"{__name__}:read",
+    suffixes=(".svg",),
+    media_type="image/svg+xml",
+    is_image=True,
+    in_contract=True,
+)
 
 
 def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
-    """One page."""
+    """Yield one page with the texts of the drawing."""
     root = parse_xml(path.read_bytes(), notes)
-    titles = [squeezed(_inner(item)) for item in root if _name(item) == "title"]
+    titles = [collapse_spaces(_inner(item)) for item in root if _name(item) == "title"]
     for title in titles[:1]:
         notes.learn("title", title)
     blocks = [heading(1, title) for title in titles if title]
-    yield Page(joined([*blocks, *dict.fromkeys(_texts(root, top=True))]))
+    yield Page(join_blocks([*blocks, *dict.fromkeys(_texts(root, top=True))]))
 
 
 def _texts(element: etree._Element, *, top: bool = False) -> Iterator[str]:
@@ -26,19 +40,23 @@ def _texts(element: etree._Element, *, top: bool = False) -> Iterator[str]:
         name = _name(child)
         if name in ("title", "desc"):
             if not (top and name == "title"):
-                yield squeezed(_inner(child))
+                yield collapse_spaces(_inner(child))
         elif name == "text":
-            yield squeezed(_inner(child, " "))
+            yield collapse_spaces(_inner(child, " "))
         elif name == "foreignObject":
-            yield html_to_markdown(etree.tostring(child, encoding="utf-8"))[1]
+            yield _foreign_text(child)
         elif name == "switch":
-            # The first that holds foreign objects is the text; what follows is a cut copy for simple programs.
+            # The first foreign object has the text; the rest is a shortened copy for simple renderers.
             first = next((item for item in child if _name(item) == "foreignObject"), None)
-            yield from (
-                _texts(child) if first is None else [html_to_markdown(etree.tostring(first, encoding="utf-8"))[1]]
-            )
+            yield from (_texts(child) if first is None else [_foreign_text(first)])
         elif name not in ("style", "script", "metadata"):
             yield from _texts(child)
+
+
+def _foreign_text(element: etree._Element) -> str:
+    from lxml import etree  # noqa: PLC0415 - only the worker process needs it
+
+    return html_to_markdown(etree.tostring(element, encoding="utf-8"))[1]
 
 
 def _name(element: etree._Element) -> str:

@@ -1,4 +1,4 @@
-"""Plain text: paragraphs are blocks, and nothing is markup."""
+"""Split plain text into paragraphs; nothing in it is markup."""
 
 import re
 
@@ -8,7 +8,7 @@ BLANK = re.compile(rb"\n[ \t\r]*\n\s*")
 
 
 def text_blocks(source: str) -> list[Block]:
-    """Paragraphs, divided by blank lines."""
+    """Return the paragraphs, which blank lines separate."""
     data = source.encode()
     blocks, start = [], 0
     for end, after in [*(found.span() for found in BLANK.finditer(data)), (len(data), len(data))]:

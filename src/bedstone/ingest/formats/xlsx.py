@@ -1,4 +1,4 @@
-"""Sheets: each a page with one table; numbers as people write them."""
+"""Read workbooks: one table per sheet, numbers and dates as people write them."""
 
 import re
 from collections.abc import Iterator
@@ -7,17 +7,27 @@ from pathlib import Path
 from typing import Any
 
 from bedstone.ingest.archives import OLD_OFFICE, Archive
-from bedstone.ingest.extraction import Notes, Page, ReadOptions, Unreadable
-from bedstone.ingest.markdown_writer import heading, joined, table
+from bedstone.ingest.extraction import ExtractionError, Notes, Page, ReadOptions
+from bedstone.ingest.format import Format
+from bedstone.ingest.markdown_writer import heading, join_blocks, table
 from bedstone.ingest.office import learn_properties
 
-MOST_CELLS = 20_000_000
+FORMAT = Format(
+    name="xlsx",
+    reader=f"{__name__}:read",
+    suffixes=(".xlsx", ".xlsm", ".xls", ".xlsb", ".ods"),
+    media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    zip_member="xl/",
+    zip_media_type=b"spreadsheet",
+    in_contract=True,
+)
+MAX_CELLS = 20_000_000  # of one sheet
 CELL = re.compile(rb'<c\b[^>]*?\br="([A-Z]{1,3})([0-9]{1,7})"')
-MOST_COLUMNS = 16_384
+MAX_COLUMNS = 16_384
 
 
 def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
-    """One page a sheet."""
+    """Yield one page per sheet."""
     from python_calamine import CalamineError, CalamineWorkbook, PasswordError  # noqa: PLC0415
 
     _check(path, notes)
@@ -26,39 +36,39 @@ def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
         names = book.sheet_names
         for number, name in enumerate(names, start=1):
             rows = book.get_sheet_by_name(name).to_python(skip_empty_area=True)
-            text = table([[_shown(value) for value in row] for row in rows])
-            yield Page(joined([heading(1, name), text]), number, len(names))
+            text = table([[_format_value(value) for value in row] for row in rows])
+            yield Page(join_blocks([heading(1, name), text]), number, len(names))
     except PasswordError:
-        raise Unreadable("password_required", "The workbook needs a password.") from None
+        raise ExtractionError("password_required", "The workbook requires a password.") from None
     except (CalamineError, OSError, ValueError) as error:
-        raise Unreadable("damaged", f"The workbook is damaged ({error}).") from None
+        raise ExtractionError("damaged", f"The workbook is corrupt ({error}).") from None
 
 
 def _check(path: Path, notes: Notes) -> None:
-    """Count cells before anything is allocated: two cells in opposite corners would abort the process."""
+    """Count cells first: two cells in opposite corners would make calamine exceed the memory limit."""
     with path.open("rb") as file:
         start = file.read(4)
     if start == OLD_OFFICE:
-        return  # an old workbook, or an encrypted one: calamine tells which
+        return  # an old workbook or an encrypted one: calamine reports which
     archive = Archive(path)
     learn_properties(archive, notes)
     for name in archive.names:
         if name.startswith("xl/worksheets/") and name.endswith(".xml"):
             columns = rows = 0
             for column, row in CELL.findall(archive.read(name)):
-                columns, rows = max(columns, _number(column)), max(rows, int(row))
-            if columns * rows > MOST_CELLS or columns > MOST_COLUMNS:
-                raise Unreadable("too_many_cells", "The workbook is refused: a sheet has more than 20 million cells.")
+                columns, rows = max(columns, _column_number(column)), max(rows, int(row))
+            if columns * rows > MAX_CELLS or columns > MAX_COLUMNS:
+                raise ExtractionError("too_many_cells", f"A sheet exceeds the limit of {MAX_CELLS:,} cells.")
 
 
-def _number(column: bytes) -> int:
+def _column_number(column: bytes) -> int:
     value = 0
     for letter in column:
         value = value * 26 + letter - 64
     return value
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     match value:
         case bool():
             return "TRUE" if value else "FALSE"

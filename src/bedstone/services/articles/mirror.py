@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from anyio import to_thread
 
 from bedstone.errors import BedstoneError, InvalidInput, Unavailable
-from bedstone.ingest.chunking.by_size import SplitOptions, split_pages
+from bedstone.ingest.chunking.by_size import SplitOptions, chunk_pages
 from bedstone.ingest.extraction import Page
 from bedstone.records import Chunk, Document, StoredChunk
 from bedstone.salesforce.client import SalesforceError
@@ -391,7 +391,7 @@ def _document(kind: ArticleType, row: Mapping[str, Any]) -> tuple[Document, list
     parts = (f"# {article.title}", article.summary or "", kind.markdown(row))
     pages = [Page("\n\n".join(part for part in parts if part))]
     facets = {"language": (article.language or DEFAULT_LANGUAGE).lower(), "article": article.id}
-    return document, split_pages(article.id, pages, SPLIT, facets)
+    return document, chunk_pages(article.id, pages, SPLIT, facets)
 
 
 def _embed(store: SqliteStore, index: LiveIndex) -> None:

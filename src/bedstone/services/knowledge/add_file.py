@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bedstone.errors import BedstoneError
-from bedstone.ingest.chunking.by_size import SplitOptions, split_pages
-from bedstone.ingest.extraction import Page, ReadOptions, Unreadable
-from bedstone.ingest.formats import IMAGES
+from bedstone.ingest.chunking.by_size import SplitOptions, chunk_pages
+from bedstone.ingest.detection import is_image
+from bedstone.ingest.extraction import ExtractionError, Page, ReadOptions
 from bedstone.ingest.reader import FileReader
 from bedstone.records import Chunk, Task
 from bedstone.search.live_index import LiveIndex
@@ -170,7 +170,7 @@ class AddFileHandler:
 
     def _chunks(self, document: FileDocument, pages: Sequence[Page]) -> list[Chunk]:
         facets = {"document": document.id, "format": document.format}
-        return split_pages(document.id, pages, self._options.split, facets)
+        return chunk_pages(document.id, pages, self._options.split, facets)
 
     def _embed(self, document: FileDocument, progress: Progress) -> None:
         """Embed the chunks of a document; without a model the vectors follow later."""
@@ -233,7 +233,7 @@ def _read_pages(reader: FileReader, progress: Progress) -> list[Page]:
             share = len(pages) / (page.of or len(pages))
             step = f"Processing page {page.number} of {page.of}" if page.of else "Extracting text"
             progress.update(step, STEPS_WHEN_EXTRACTED * share, TOTAL_STEPS)
-    except Unreadable as error:
+    except ExtractionError as error:
         if progress.is_ending:
             raise Cancelled from None
         kind = OcrFailed if error.reason == "ocr_unavailable" else ExtractionFailed
@@ -244,7 +244,7 @@ def _read_pages(reader: FileReader, progress: Progress) -> list[Page]:
 
 
 def _method(file_format: str, pages: Sequence[Page]) -> Method:
-    if file_format in IMAGES:
+    if is_image(file_format):
         return "image_analysis"
     return "ocr" if any(page.method == "ocr" for page in pages) else "text_extraction"
 
@@ -256,7 +256,7 @@ def _ocr_summary(pages: Sequence[Page]) -> OcrSummary | None:
 
 def _with_name(pages: Sequence[Page], document: FileDocument) -> Sequence[Page]:
     """Return the pages of a document; those of an image with its caption and file name, so that search finds it."""
-    if document.format not in IMAGES:
+    if not is_image(document.format):
         return pages
     text = "\n\n".join(page.markdown for page in pages if page.markdown.strip())
     caption = str(document.metadata.get("caption", ""))

@@ -2,9 +2,6 @@
 
 from bedstone.errors import BedstoneError, InvalidInput, NotFound
 
-SUPPORTED = ("pdf", "docx", "pptx", "xlsx", "html", "jpg", "png", "svg")
-ADDITIONAL = ("md", "txt", "csv", "json", "eml", "epub", "rtf", "odt")
-
 
 class UnsupportedFormat(InvalidInput):
     """The file has a format that cannot be read."""
@@ -44,9 +41,12 @@ class OcrFailed(BedstoneError):
 
 def unsupported(suffix: str) -> UnsupportedFormat:
     """Return the error for a file that cannot be read, with the formats that can."""
-    names = ", ".join(name.upper() for name in SUPPORTED[:-1])
+    from bedstone.ingest.detection import supported_formats  # noqa: PLC0415 - for this error only
+
+    formats = supported_formats()
+    names = [item.name for item in formats if item.in_contract]
     return UnsupportedFormat(
-        f"Unsupported file format: {suffix}. Use {names}, or {SUPPORTED[-1].upper()}",
-        supported_formats=list(SUPPORTED),
-        additional_formats=list(ADDITIONAL),
+        f"Unsupported file format: {suffix}. Use {', '.join(names[:-1]).upper()}, or {names[-1].upper()}",
+        supported_formats=names,
+        additional_formats=[item.name for item in formats if not item.in_contract],
     )

@@ -1,4 +1,4 @@
-"""Lines to Markdown: headings, tables, lists, paragraphs; running headers and footers are left out."""
+"""Convert lines to Markdown: headings, tables, lists, paragraphs; running headers and footers are left out."""
 
 import re
 from collections import Counter
@@ -6,25 +6,31 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bedstone.ingest.formats.pdf.lines import Line
-from bedstone.ingest.markdown_writer import heading, joined, squeezed, table
+from bedstone.ingest.markdown_writer import collapse_spaces, heading, join_blocks, table
 
-LARGER = 1.1  # than the body: a heading
-MOST_LEVELS = 4
-MOST_WORDS, MOST_CHARACTERS, MOST_BOLD_WORDS = 20, 160, 14
-BOLD_SHARE = 0.3
-MARGIN, RUNNING_SHARE, LEAST_RUNNING, LEAST_PAGES = 0.08, 0.4, 3, 4
-WORDS_IN_CELL = 7
+MIN_HEADING_SCALE = 1.1  # times the size of the body text
+MAX_LEVELS = 4
+MAX_HEADING_WORDS = 20
+MAX_HEADING_CHARS = 160
+MAX_BOLD_HEADING_WORDS = 14
+MAX_BOLD_SHARE = 0.3  # of the text: above, bold lines are not headings
+# Running headers and footers: the margin as a share of the page, and on how many pages a line must repeat.
+MARGIN = 0.08
+MIN_RUNNING_SHARE = 0.4
+MIN_RUNNING_PAGES = 3
+MIN_PAGES = 4
+MAX_WORDS_PER_CELL = 7  # on average; above, columns are prose
 BULLET = re.compile(r"^\s*([\u2022\u25cf\u25cb\u25aa\u25ab\u2023\u2043\u00b7\uf0b7\uf0a7*\u2013-])\s+(?=\S)")
 NUMBERED = re.compile(r"^\s*(\d{1,3}|[a-z])[.)]\s+(?=\S)")
 NUMBERING = re.compile(r"^\s*(?:\d+\.)*\d+\.?\s+")
-MOST_TITLE_LINES = 3
+MAX_TITLE_LINES = 3
 DIGITS = re.compile(r"\d+")
 ENDING = re.compile(r"[.!?;:,]$")
 
 
 @dataclass(frozen=True)
 class Styles:
-    """What a sample of the pages tells: the body's size, sizes that are headings, lines that run through."""
+    """What a sample of pages shows: size of the body text, sizes of headings, running headers and footers."""
 
     body: float = 0.0
     sizes: Mapping[float, int] = field(default_factory=dict)
@@ -33,7 +39,7 @@ class Styles:
 
 
 def learn_styles(pages: Sequence[tuple[list[Line], float]], total: int) -> Styles:
-    """From some pages with their heights; `total` is how many the document has."""
+    """Derive styles from a sample of pages with their heights; `total` counts the pages of the document."""
     weights: Counter[float] = Counter()
     bold = 0
     for lines, _ in pages:
@@ -43,21 +49,21 @@ def learn_styles(pages: Sequence[tuple[list[Line], float]], total: int) -> Style
     if not weights:
         return Styles()
     body = weights.most_common(1)[0][0]
-    larger = sorted((size for size in weights if size > body * LARGER), reverse=True)
-    levels = {size: min(rank, MOST_LEVELS) for rank, size in enumerate(_merged(larger), start=1)}
-    sizes = {size: next((levels[near] for near in levels if abs(near - size) < 0.6), MOST_LEVELS) for size in larger}  # noqa: PLR2004
+    larger = sorted((size for size in weights if size > body * MIN_HEADING_SCALE), reverse=True)
+    levels = {size: min(rank, MAX_LEVELS) for rank, size in enumerate(_merge_sizes(larger), start=1)}
+    sizes = {size: next((levels[near] for near in levels if abs(near - size) < 0.6), MAX_LEVELS) for size in larger}  # noqa: PLR2004
     return Styles(
         body=body,
         sizes=sizes,
-        bold_headings=bold / sum(weights.values()) < BOLD_SHARE,
-        running=_running(pages, total),
+        bold_headings=bold / sum(weights.values()) < MAX_BOLD_SHARE,
+        running=_running_lines(pages, total),
     )
 
 
 def page_markdown(lines: list[Line], height: float, styles: Styles, outline: Mapping[str, int]) -> str:
-    """A page; `outline` has the titles that stand on it, with their levels."""
+    """Convert a page; `outline` has the titles on it, with their levels."""
     kept = [line for line in lines if not _is_running(line, height, styles)]
-    return joined(list(_blocks(kept, styles, outline)))
+    return join_blocks(list(_blocks(kept, styles, outline)))
 
 
 def _blocks(lines: list[Line], styles: Styles, outline: Mapping[str, int]) -> Iterator[str]:
@@ -87,20 +93,19 @@ def _level(line: Line, lines: list[Line], at: int, styles: Styles, outline: Mapp
     if outline and (level := _outline_level(lines, at, outline)[0]):
         return level
     words = len(text.split())
-    if words > MOST_WORDS or len(text) > MOST_CHARACTERS or not any(char.isalpha() for char in text):
+    if words > MAX_HEADING_WORDS or len(text) > MAX_HEADING_CHARS or not any(char.isalpha() for char in text):
         return 0
     if line.size in styles.sizes:
         return styles.sizes[line.size]
-    if outline or not styles.bold_headings or not line.bold or words > MOST_BOLD_WORDS or ENDING.search(text):
+    if outline or not styles.bold_headings or not line.bold or words > MAX_BOLD_HEADING_WORDS or ENDING.search(text):
         return 0
-    alone = _is_apart(lines, at)
-    return MOST_LEVELS if alone and not BULLET.match(text) and len(line.cells) == 1 else 0
+    return MAX_LEVELS if _is_apart(lines, at) and not BULLET.match(text) and len(line.cells) == 1 else 0
 
 
 def _outline_level(lines: list[Line], at: int, outline: Mapping[str, int]) -> tuple[int, int]:
-    """The level of the outline's title that begins at a line, and how many lines it takes; else zeros."""
+    """Return the level and number of lines of the outline title that starts at a line, else zeros."""
     text = ""
-    for count, line in enumerate(lines[at : at + MOST_TITLE_LINES] if outline else (), start=1):
+    for count, line in enumerate(lines[at : at + MAX_TITLE_LINES] if outline else (), start=1):
         text = f"{text} {line.text}"
         for spelling in (text, NUMBERING.sub("", text)):
             if level := outline.get(_key(spelling)):
@@ -109,7 +114,7 @@ def _outline_level(lines: list[Line], at: int, outline: Mapping[str, int]) -> tu
 
 
 def _is_apart(lines: list[Line], at: int) -> bool:
-    """Whether a bold line has no bold neighbour and starts a block."""
+    """Return whether a bold line starts a block and no bold line follows."""
     before = lines[at - 1] if at else None
     after = lines[at + 1] if at + 1 < len(lines) else None
     gap = before is None or before.bottom - lines[at].top > 0.3 * lines[at].size or before.top < lines[at].bottom
@@ -117,7 +122,7 @@ def _is_apart(lines: list[Line], at: int) -> bool:
 
 
 def _title(lines: list[Line], at: int, level: int, styles: Styles, outline: Mapping[str, int]) -> tuple[str, int]:
-    """A heading may take several lines: those of the outline's title, or of one style."""
+    """Return a heading and the place after it; it may have several lines of one title or style."""
     first = lines[at]
     known = _outline_level(lines, at, outline)[1]
     if known:
@@ -147,7 +152,7 @@ def _starts_block(line: Line, paragraph: Sequence[Line]) -> bool:
 
 
 def _prose(lines: Sequence[Line]) -> str:
-    """Lines to a paragraph or item; words broken at line ends are whole again."""
+    """Join lines to a paragraph or list item, and words that are hyphenated at line ends."""
     text, was_broken = "", False
     for line in lines:
         if not text:
@@ -159,12 +164,12 @@ def _prose(lines: Sequence[Line]) -> str:
         else:
             text = f"{text} {line.text}"
         was_broken = line.is_broken
-    text = squeezed(text)
+    text = collapse_spaces(text)
     return BULLET.sub("- ", text) if BULLET.match(text) else text
 
 
 def _table_at(lines: list[Line], at: int) -> list[Line]:
-    """The lines of a table that begins here: two or more with cells in the same columns."""
+    """Return the lines of the table that starts here: two or more with cells in the same columns."""
     rows: list[Line] = []
     for line in lines[at:]:
         if len(line.cells) < 2:  # noqa: PLR2004
@@ -176,11 +181,11 @@ def _table_at(lines: list[Line], at: int) -> list[Line]:
         return []
     words = sum(len(text.split()) for row in rows for text, _, _ in row.cells)
     cells = sum(len(row.cells) for row in rows)
-    return rows if words / cells < WORDS_IN_CELL else []
+    return rows if words / cells < MAX_WORDS_PER_CELL else []
 
 
 def _fits(above: Line, below: Line) -> bool:
-    """Whether a line stands under another and shares columns with it."""
+    """Return whether a line is below another and shares columns with it."""
     if below.bottom > above.top or above.bottom - below.top > 3 * max(above.size, 4):
         return False
     shared = sum(any(_overlap(one, two) for two in below.cells) for one in above.cells)
@@ -192,7 +197,7 @@ def _overlap(one: tuple[str, float, float], two: tuple[str, float, float]) -> bo
 
 
 def _columns(rows: Sequence[Line]) -> list[list[str]]:
-    """Cells by column: intervals that overlap are one."""
+    """Arrange cells in columns; intervals that overlap are one column."""
     intervals: list[list[float]] = []
     for _, left, right in sorted((cell for row in rows for cell in row.cells), key=lambda cell: cell[2] - cell[1]):
         found = [item for item in intervals if min(item[1], right) - max(item[0], left) > 0]
@@ -212,30 +217,30 @@ def _columns(rows: Sequence[Line]) -> list[list[str]]:
     return table_rows
 
 
-def _running(pages: Sequence[tuple[list[Line], float]], total: int) -> frozenset[str]:
-    if total < LEAST_PAGES:
+def _running_lines(pages: Sequence[tuple[list[Line], float]], total: int) -> frozenset[str]:
+    if total < MIN_PAGES:
         return frozenset()
     seen: Counter[str] = Counter()
     for lines, height in pages:
-        seen.update({_masked(line.text) for line in lines if _is_marginal(line, height)})
-    least = max(LEAST_RUNNING, RUNNING_SHARE * len(pages))
-    return frozenset(text for text, count in seen.items() if count >= least)
+        seen.update({_mask_digits(line.text) for line in lines if _is_marginal(line, height)})
+    required = max(MIN_RUNNING_PAGES, MIN_RUNNING_SHARE * len(pages))
+    return frozenset(text for text, count in seen.items() if count >= required)
 
 
 def _is_running(line: Line, height: float, styles: Styles) -> bool:
-    return _is_marginal(line, height) and _masked(line.text) in styles.running
+    return _is_marginal(line, height) and _mask_digits(line.text) in styles.running
 
 
 def _is_marginal(line: Line, height: float) -> bool:
     return line.bottom > height * (1 - MARGIN) or line.top < height * MARGIN
 
 
-def _masked(text: str) -> str:
+def _mask_digits(text: str) -> str:
     return DIGITS.sub("0", text)
 
 
-def _merged(sizes: Iterable[float]) -> list[float]:
-    """Sizes that differ by rounding are one."""
+def _merge_sizes(sizes: Iterable[float]) -> list[float]:
+    """Merge sizes that differ by rounding only."""
     merged: list[float] = []
     for size in sizes:
         if not merged or merged[-1] - size >= 0.6:  # noqa: PLR2004
@@ -248,5 +253,5 @@ def _key(text: str) -> str:
 
 
 def outline_keys(titles: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Titles as they are compared."""
+    """Return the levels of titles by their comparison keys."""
     return {key: min(level, 6) for title, level in titles if (key := _key(title))}

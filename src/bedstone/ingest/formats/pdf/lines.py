@@ -1,4 +1,4 @@
-"""A page's lines as pdfium finds them: text, place, size of the letters, and cells where gaps are wide."""
+"""Extract lines with pdfium: text, position, font size, and cells where gaps are wide."""
 
 import re
 from ctypes import byref, c_double, c_float, c_int, create_string_buffer
@@ -9,15 +9,15 @@ import pypdfium2.raw as pdfium
 
 LINE_END = re.compile(r"\r\n|\r|\n")
 WORD = re.compile(r"\S+")
-HYPHENS = ("\x02", "\ufffe")  # what pdfium puts where a word is broken at a line end
-CELL_GAP = 0.9  # of a letter's size
-BOLD_WEIGHT = 600
+HYPHENS = ("\x02", "\ufffe")  # what pdfium returns for a hyphen at a line end
+MIN_CELL_GAP = 0.9  # times the font size
+MIN_BOLD_WEIGHT = 600
 BOLD_NAME = re.compile(rb"bold|black|heavy|cmbx|-b$", re.IGNORECASE)
 
 
 @dataclass(slots=True)
 class Line:
-    """A line; `top` and `bottom` count from the bottom of the page. `cells` are (text, left, right)."""
+    """A line; `top` and `bottom` are distances from the bottom of the page. `cells` are (text, left, right)."""
 
     text: str
     left: float
@@ -31,7 +31,7 @@ class Line:
 
 
 def page_lines(text_page: Any) -> list[Line]:
-    """The lines of a page in reading order."""
+    """Return the lines of a page in reading order."""
     text = text_page.get_text_range()
     offsets = _Offsets(text_page, text)
     lines = []
@@ -45,7 +45,7 @@ def page_lines(text_page: Any) -> list[Line]:
 
 
 class _Offsets:
-    """From a character of the text to pdfium's number for it."""
+    """Maps a position in the text to the character index of pdfium."""
 
     def __init__(self, text_page: Any, text: str) -> None:
         self._raw = text_page.raw
@@ -73,11 +73,11 @@ def _line(raw: Any, text: str, start: int, offsets: _Offsets) -> Line | None:
     broken = text.rstrip().endswith(HYPHENS)
     cells: list[tuple[str, float, float]] = []
     for word, first, last in words:
-        shown = _clean(word)
-        if cells and 0 <= first[0] - cells[-1][2] < CELL_GAP * max(size, 4):
-            cells[-1] = (f"{cells[-1][0]} {shown}", cells[-1][1], max(last[1], cells[-1][2]))
+        cleaned = _clean(word)
+        if cells and 0 <= first[0] - cells[-1][2] < MIN_CELL_GAP * max(size, 4):
+            cells[-1] = (f"{cells[-1][0]} {cleaned}", cells[-1][1], max(last[1], cells[-1][2]))
         else:
-            cells.append((shown, first[0], last[1]))
+            cells.append((cleaned, first[0], last[1]))
     return Line(
         text=" ".join(_clean(word) for word, _, _ in words),
         left=min(box[0] for box in boxes),
@@ -92,8 +92,8 @@ def _line(raw: Any, text: str, start: int, offsets: _Offsets) -> Line | None:
 
 
 def _is_bold(raw: Any, index: int) -> bool:
-    """By the font's weight, or by its name where it has none."""
-    if pdfium.FPDFText_GetFontWeight(raw, index) >= BOLD_WEIGHT:
+    """Decide by the weight of the font, or by its name."""
+    if pdfium.FPDFText_GetFontWeight(raw, index) >= MIN_BOLD_WEIGHT:
         return True
     buffer, flags = create_string_buffer(128), c_int()
     length = pdfium.FPDFText_GetFontInfo(raw, index, buffer, len(buffer), byref(flags))
@@ -112,7 +112,7 @@ def _box(raw: Any, index: int) -> tuple[float, float, float, float] | None:
 
 
 def _size(raw: Any, index: int) -> float:
-    """The size of a letter on the page: that of its font, scaled."""
+    """Return the size of a character on the page: its font size, scaled."""
     size = pdfium.FPDFText_GetFontSize(raw, index)
     matrix = pdfium.FS_MATRIX()
     if pdfium.FPDFText_GetMatrix(raw, index, byref(matrix)):

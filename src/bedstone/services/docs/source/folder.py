@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bedstone.errors import InvalidInput
 from bedstone.ingest.chunking.by_heading import Strategy, chunk_blocks
-from bedstone.ingest.extraction import Unreadable
+from bedstone.ingest.extraction import ExtractionError
 from bedstone.ingest.markdown import Block, markdown_blocks
 from bedstone.records import Chunk, Document
 from bedstone.services.docs.source.front_matter import FrontMatter, split_front_matter
@@ -187,13 +187,13 @@ def _parsed(path: str, data: bytes) -> tuple[FrontMatter, Callable[[str], list[B
 
 
 def _parsed_html(path: str, data: bytes) -> FrontMatter:
-    from bedstone.ingest.formats.html import LARGEST, html_to_markdown  # noqa: PLC0415
+    from bedstone.ingest.formats.html import MAX_HTML_BYTES, html_to_markdown  # noqa: PLC0415
 
-    if len(data) > LARGEST:
-        raise UnreadableFile(f"{path}: more than {LARGEST // 1_000_000} MB of HTML")
+    if len(data) > MAX_HTML_BYTES:
+        raise UnreadableFile(f"{path}: more than {MAX_HTML_BYTES // 1_000_000} MB of HTML")
     try:
         title, body = html_to_markdown(data, contents_only=True)
-    except Unreadable as error:
+    except ExtractionError as error:
         raise UnreadableFile(f"{path}: {error.message}") from None
     return FrontMatter(body, title=title)
 
