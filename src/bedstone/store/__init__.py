@@ -1,8 +1,18 @@
 """Where documents, chunks, vectors and tasks are kept: the truth, from which every index is derived."""
 
-__all__ = ["BUILTIN_ENGINES"]
+from typing import TYPE_CHECKING
 
-BUILTIN_ENGINES = {
-    "memory": "bedstone.store.engines.memory:MemoryStore",
-    "sqlite": "bedstone.store.engines.sqlite:SqliteStore",
-}
+from bedstone.extensions import Kind
+
+if TYPE_CHECKING:
+    from bedstone.store.engine import StoreFactory
+
+__all__ = ["STORES"]
+
+STORES: "Kind[StoreFactory]" = Kind(
+    "stores",
+    {
+        "sqlite": "bedstone.store.engines.sqlite:SqliteStore",
+        "memory": "bedstone.store.engines.memory:MemoryStore",
+    },
+)

@@ -194,3 +194,10 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Close all files."""
+
+
+class StoreFactory(Protocol):
+    """What a store registers under its name: usually its class."""
+
+    def open(self, address: str, *, read_only: bool = False, durable: bool = False) -> Store:
+        """Open the store at an address that begins with the registered name and a colon."""

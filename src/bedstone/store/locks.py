@@ -1,8 +1,22 @@
 """Locks between processes: a process that ends, however it ends, no longer holds its locks."""
 
-import fcntl
+import sys
 from pathlib import Path
 from typing import IO, Protocol
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(file: IO[bytes], *, is_shared: bool, waits: bool) -> None:
+        """Lock the first byte; Windows has no shared locks here, so shared holders take turns."""
+        msvcrt.locking(file.fileno(), msvcrt.LK_LOCK if waits else msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(file: IO[bytes], *, is_shared: bool, waits: bool) -> None:
+        kind = fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX
+        fcntl.flock(file, kind if waits else kind | fcntl.LOCK_NB)
 
 
 class Lock(Protocol):
@@ -20,10 +34,14 @@ class Lock(Protocol):
 
 
 class FileLock:
-    """A lock on a file; the operating system frees it when the process ends."""
+    """A lock on a file; the operating system frees it when the process ends.
 
-    def __init__(self, path: Path) -> None:
+    As a context manager it waits for the lock. Processes can share a shared lock.
+    """
+
+    def __init__(self, path: Path, *, is_shared: bool = False) -> None:
         self._path = path
+        self._is_shared = is_shared
         self._file: IO[bytes] | None = None
 
     @property
@@ -33,19 +51,29 @@ class FileLock:
 
     def acquire(self) -> bool:
         """Take the lock unless another process holds it; return whether it is held now."""
-        if self._file is not None:
-            return True
-        file = self._path.open("wb")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.close()
-            return False
-        self._file = file
-        return True
+        return self._take(waits=False)
 
     def release(self) -> None:
         """Let another process take the lock."""
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def __enter__(self) -> "FileLock":
+        self._take(waits=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def _take(self, *, waits: bool) -> bool:
+        if self._file is not None:
+            return True
+        file = self._path.open("wb")
+        try:
+            _lock(file, is_shared=self._is_shared, waits=waits)
+        except OSError:
+            file.close()
+            return False
+        self._file = file
+        return True

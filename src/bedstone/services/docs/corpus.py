@@ -26,7 +26,7 @@ from bedstone.search.retriever import DEPTHS, SearchEngine
 from bedstone.search.snippets import Snippet, snippet
 from bedstone.search.terms import WORD, asked, terms
 from bedstone.services.docs.index_folder import VECTORS, IndexFolder
-from bedstone.store.engines.sqlite import SqliteStore
+from bedstone.store.opening import open_store
 
 if TYPE_CHECKING:  # whoever searches by words alone never loads numpy
     from bedstone.search.embedder import Embedder
@@ -91,7 +91,7 @@ class DocsCorpus:
         metadata = IndexFolder(index).existing_metadata
         generation = index / metadata["index"]["generation"]
         self.metadata = metadata
-        self._store = SqliteStore(generation / "store.sqlite", read_only=True)
+        self._store = open_store(generation / "store.sqlite", read_only=True)
         self._words = WordIndex(generation / "words", read_only=True)
         self._embedder = _matching_embedder(metadata["embedding"], embedder_for)
         vectors = None

@@ -1,6 +1,5 @@
 """The folder with the copies of added files and the text that was read from them."""
 
-import fcntl
 import json
 import os
 import shutil
@@ -15,6 +14,7 @@ from uuid import uuid4
 
 from bedstone.errors import Unavailable
 from bedstone.ingest.extraction import Page
+from bedstone.store.locks import FileLock
 
 COPY_BYTES = 2**20
 TEXT = "text.json.z"
@@ -41,8 +41,7 @@ class FileStorage:
     @contextmanager
     def adding(self) -> Iterator[None]:
         """Keep copies whose tasks are not stored yet from being deleted as orphans."""
-        with self._lock.open("wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH)
+        with FileLock(self._lock, is_shared=True):
             yield
 
     def import_file(self, file: IO[bytes], filename: str, check_size: Callable[[int], None]) -> StoredFile:
@@ -83,14 +82,15 @@ class FileStorage:
 
     def delete_orphans(self, known: Callable[[], Collection[str]]) -> None:
         """Delete folders without a document, left by processes that ended early; skip while files are added."""
-        with self._lock.open("wb") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                return
+        lock = FileLock(self._lock)
+        if not lock.acquire():
+            return
+        try:
             folders = [path.name for path in self._folder.iterdir() if path.is_dir()]
             for name in set(folders) - set(known()):
                 self.delete(name)
+        finally:
+            lock.release()
 
     def files(self, document_id: str) -> list[Path]:
         """Return a document's files."""

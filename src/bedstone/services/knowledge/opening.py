@@ -18,7 +18,7 @@ def open_knowledge(context: ServiceContext) -> "KnowledgeBase":
     from bedstone.ingest.extraction import ReadOptions  # noqa: PLC0415
     from bedstone.services.knowledge.add_file import ReadingOptions  # noqa: PLC0415
     from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions  # noqa: PLC0415
-    from bedstone.store.engines.sqlite import SqliteStore  # noqa: PLC0415
+    from bedstone.store.opening import open_store  # noqa: PLC0415
 
     settings = context.settings
     storage, chunking, ocr = settings.storage, settings.chunking, settings.ocr
@@ -45,7 +45,7 @@ def open_knowledge(context: ServiceContext) -> "KnowledgeBase":
     )
     file = options.index_path / "knowledge.sqlite"
     is_frozen = options.read_only and file.exists() and not os.access(file, os.W_OK)
-    store = SqliteStore(file, read_only=is_frozen, durable=not is_frozen)
+    store = open_store(storage.database or file, read_only=is_frozen, durable=not is_frozen)
     base = KnowledgeBase(store, options, context.embedders.get)
     base.open()
     return base

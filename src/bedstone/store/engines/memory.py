@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Self
 
 from bedstone.records import (
     Change,
@@ -26,6 +27,11 @@ from bedstone.store.filters import Condition, Order, matches, sort_documents
 
 class MemoryStore:
     """Dictionaries behind a lock."""
+
+    @classmethod
+    def open(cls, address: str, *, read_only: bool = False, durable: bool = False) -> Self:
+        """Return an empty store; nothing is kept when it is closed."""
+        return cls()
 
     def __init__(self) -> None:
         self._lock = threading.RLock()

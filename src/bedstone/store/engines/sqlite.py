@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote
 from weakref import WeakSet
 
@@ -72,6 +72,11 @@ class SqliteStore:
     A store opened for reading has one connection, opened at once: it continues to read when its file is replaced. A
     durable store survives a power failure.
     """
+
+    @classmethod
+    def open(cls, address: str, *, read_only: bool = False, durable: bool = False) -> Self:
+        """Open the file of an address such as `sqlite:/data/knowledge.sqlite`."""
+        return cls(Path(address.partition(":")[2]), read_only=read_only, durable=durable)
 
     def __init__(self, path: Path, *, read_only: bool = False, durable: bool = False) -> None:
         self._path = path
