@@ -1,4 +1,4 @@
-"""The floor: an echo server on nothing but the SDK, over stdio, or over HTTP when given a port."""
+"""An echo server on the bare SDK, to compare with: over stdio, or over HTTP if a port is given."""
 
 import json
 import sys

@@ -1,8 +1,8 @@
-"""Files in, passages out: what it costs, beside peers on the same files in the same run: `make bench-knowledge`.
+"""Cost of reading, embedding and searching files, compared with peers in the same run: `make bench-knowledge`.
 
-Files come from the data folder beside the project (or $BEDSTONE_BENCH_DATA). The peers (markitdown; ChromaDB with
-sentence-transformers) live in an environment of their own: name its interpreter in BEDSTONE_PEERS_PYTHON and the folder
-with the model's weights in BEDSTONE_TORCH_MODEL; without them only our own figures are printed. One thread each.
+Files come from the data folder next to the checkout (or $BEDSTONE_BENCH_DATA). The peers (markitdown; ChromaDB with
+sentence-transformers) need their own environment: set BEDSTONE_PEERS_PYTHON to its interpreter and
+BEDSTONE_TORCH_MODEL to the folder with the weights of the model, or only Bedstone is measured. One thread each.
 """
 
 import json
@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bedstone.evaluation.probe import PROTOCOL, PipedServer
+from bedstone.evaluation.probe import PROTOCOL, StdioServer
 from bedstone.ingest.chunking.by_size import SplitOptions, chunk_pages
 from bedstone.ingest.detection import detect, find_format
 from bedstone.ingest.extraction import ExtractionError, Notes, Page, ReadOptions
@@ -32,10 +32,13 @@ from bedstone.store.engines.sqlite import SqliteStore
 
 DATA = Path(os.environ.get("BEDSTONE_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 BEDSTONE = Path(sys.executable).with_name("bedstone")
-PEERS, WEIGHTS = os.environ.get("BEDSTONE_PEERS_PYTHON"), os.environ.get("BEDSTONE_TORCH_MODEL")
+PEERS = os.environ.get("BEDSTONE_PEERS_PYTHON")
+WEIGHTS = os.environ.get("BEDSTONE_TORCH_MODEL")
 KINDS = ("pdf", "docx", "pptx", "xlsx", "html")
-CHUNKS, QUERIES, MANY = 1_500, 100, 1_000
-MOST_SEARCHES = 600
+CHUNKS = 1_500
+QUERIES = 100
+DOCUMENTS = 1_000
+MAX_SEARCHES = 600
 QUESTIONS = [
     "How are mail names resolved?",
     "scan to email setup",
@@ -93,7 +96,7 @@ def row(*cells: object) -> None:
 
 
 def cpu() -> float:
-    """Seconds of this process and of every child that has ended."""
+    """Return the CPU seconds of this process and its ended children."""
     used = (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN))
     return sum(item.ru_utime + item.ru_stime for item in used)
 
@@ -113,7 +116,7 @@ def real_files(work: Path) -> dict[str, list[Path]]:
     return {kind: sorted(path for path in (root / kind).iterdir() if path.is_file()) for kind in KINDS}
 
 
-def inside(path: Path) -> list[Page]:
+def read_in_process(path: Path) -> list[Page]:
     """The reader itself, without the process it runs in for safety."""
     found = find_format(detect(path) or "")
     if found is None:
@@ -125,7 +128,7 @@ def inside(path: Path) -> list[Page]:
         return []
 
 
-def isolated(path: Path) -> list[Page]:
+def read_in_worker(path: Path) -> list[Page]:
     try:
         return read_whole(path)[0]
     except ExtractionError:
@@ -140,21 +143,21 @@ def extraction(files: dict[str, list[Path]], work: Path) -> None:
     row("format", "files", "reader", "reader in its own process each", "markitdown", "ratio", "ratio with process")
     row(*["---"] * 7)
     for kind, paths in files.items():
-        inside(paths[0])
+        read_in_process(paths[0])
         started = cpu()
         for path in paths:
-            inside(path)
+            read_in_process(path)
         bare = cpu() - started
         started = cpu()
         for path in paths:
-            isolated(path)
+            read_in_worker(path)
         safe = cpu() - started
         peers = theirs[kind] if theirs else None
         ratios = [f"{bare / peers:.2f}", f"{safe / peers:.2f}"] if peers else ["", ""]
         row(kind, len(paths), f"{bare:.2f}", f"{safe:.2f}", f"{peers:.2f}" if peers else "", *ratios)
 
 
-def opened(folder: Path) -> KnowledgeBase:
+def open_base(folder: Path) -> KnowledgeBase:
     options = KnowledgeOptions(folder / "documents", folder / "index")
     base = KnowledgeBase(SqliteStore(options.index_path / "knowledge.sqlite", durable=True), options, MiniLm)
     base.open()
@@ -163,10 +166,10 @@ def opened(folder: Path) -> KnowledgeBase:
 
 def to_searchable(files: dict[str, list[Path]], work: Path) -> None:
     print("\n## Seconds to searchable, all files of a format at once\n")
-    row("format", "files", "documents", "chunks", "by words, wall s", "with vectors, wall s", "CPU s")
+    row("format", "files", "documents", "chunks", "keyword search, wall s", "with vectors, wall s", "CPU s")
     row(*["---"] * 7)
     for kind, paths in files.items():
-        base = opened(work / f"base-{kind}")
+        base = open_base(work / f"base-{kind}")
         started, used = time.perf_counter(), cpu()
         tasks = [base.add(path) for path in paths]
         while _waiting(base, tasks):
@@ -189,18 +192,18 @@ def _waiting(base: KnowledgeBase, tasks: Sequence[Task]) -> set[str]:
 def chunk_texts(files: dict[str, list[Path]]) -> Iterator[str]:
     for paths in files.values():
         for path in paths:
-            yield from (chunk.plain for chunk in chunk_pages("x", isolated(path), SplitOptions(), {}))
+            yield from (chunk.plain for chunk in chunk_pages("x", read_in_worker(path), SplitOptions(), {}))
 
 
-def beside_chroma(files: dict[str, list[Path]], work: Path) -> None:
+def compare_with_chroma(files: dict[str, list[Path]], work: Path) -> None:
     texts = list(chunk_texts(files))
     texts = texts[:: max(1, len(texts) // CHUNKS)][:CHUNKS]
     folder = work / "texts"
     folder.mkdir()
-    # One document of many chunks: paragraphs that stay whole.
+    # One document of many chunks: each text stays one paragraph.
     (folder / "all.txt").write_text("\n\n".join(" ".join(text.split()) for text in texts))
     data = work / "texts.json"
-    base = opened(work / "base-texts")
+    base = open_base(work / "base-texts")
     base.check_health()  # loads the model
     used = cpu()
     base.wait(base.add(folder / "all.txt").id)
@@ -214,8 +217,8 @@ def beside_chroma(files: dict[str, list[Path]], work: Path) -> None:
     query = (cpu() - used) / QUERIES
     base.close()
     theirs = peer(CHROMA, WEIGHTS or "", data, work / "chroma")
-    print(f"\n## Beside ChromaDB with sentence-transformers, {len(chunks)} chunks\n")
-    row("what", "Bedstone", "peer", "ratio", "at most")
+    print(f"\n## Compared with ChromaDB with sentence-transformers, {len(chunks)} chunks\n")
+    row("measurement", "Bedstone", "peer", "ratio", "limit")
     row(*["---"] * 5)
     for what, ours, key, scale in (("ingest, CPU s", ingest, "ingest", 1), ("query, CPU ms", query, "query", 1000)):
         other = theirs[key] if theirs else 0.0
@@ -223,10 +226,10 @@ def beside_chroma(files: dict[str, list[Path]], work: Path) -> None:
 
 
 class Server:
-    """The product on pipes, spoken to from this thread alone."""
+    """A server over stdio, called from this thread only."""
 
     def __init__(self, data: Path) -> None:
-        self.pipes = PipedServer([str(BEDSTONE), "serve", "--toolsets", "knowledge", "--data-dir", str(data)])
+        self.pipes = StdioServer([str(BEDSTONE), "serve", "--toolsets", "knowledge", "--data-dir", str(data)])
         hello = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
         self.pipes.request("initialize", hello)
         self.pipes.notify("notifications/initialized")
@@ -249,18 +252,18 @@ class Server:
         return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
 
 
-def a_thousand(files: dict[str, list[Path]], work: Path) -> None:
-    """Memory with many documents, and searches while files are read."""
+def measure_many_documents(files: dict[str, list[Path]], work: Path) -> None:
+    """Measure memory with many documents, and searches while files are read."""
     texts = list(chunk_texts({kind: files[kind] for kind in ("docx", "html", "pdf")}))
     folder, data = work / "many", work / "many-data"
     folder.mkdir()
-    for number in range(MANY):
+    for number in range(DOCUMENTS):
         part = "\n\n".join(texts[(number * 10 + place) % len(texts)] for place in range(10))
         (folder / f"{number:04}.txt").write_text(f"Document {number}\n\n{part}")
     used, started = cpu(), time.perf_counter()
     subprocess.run([BEDSTONE, "knowledge", "add", folder, "--data-dir", data], check=True, capture_output=True)
     print(
-        f"\n## {MANY} documents\n\nAdded in {time.perf_counter() - started:.0f} s, {cpu() - used:.0f} s of CPU "
+        f"\n## {DOCUMENTS} documents\n\nAdded in {time.perf_counter() - started:.0f} s, {cpu() - used:.0f} s of CPU "
         f"({sum(path.stat().st_size for path in folder.iterdir()) / 1e6:.1f} MB of text)."
     )
     server = Server(data)
@@ -272,28 +275,28 @@ def a_thousand(files: dict[str, list[Path]], work: Path) -> None:
         server.call("add", file_path=str(path))
     time.sleep(1)
     busy: list[float] = []
-    while len(busy) < MOST_SEARCHES:
+    while len(busy) < MAX_SEARCHES:
         busy += server.latencies(10)
         rows = server.call("show", limit=20)["documents"]
         if not any(item["processing_status"] in ("pending", "processing") for item in rows):
             break
     during = statistics.median(busy)
-    print(f"{during:.1f} ms while large PDFs are read ({len(busy)} searches): ratio {during / idle:.2f}, at most 2.")
+    print(f"{during:.1f} ms while large PDFs are read ({len(busy)} searches): ratio {during / idle:.2f}, limit 2.")
     server.pipes.close()
 
 
 def main() -> None:
     if not DATA.is_dir():
-        sys.exit(f"There is no data in {DATA}.")
+        sys.exit(f"No data folder in {DATA}. Set BEDSTONE_BENCH_DATA.")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     work = Path(tempfile.mkdtemp(prefix="bedstone-bench-"))
     try:
         os.environ["BEDSTONE_STORAGE__MODEL_CACHE_PATH"] = str(work / "cache")
         files = real_files(work)
-        beside_chroma(files, work)
+        compare_with_chroma(files, work)
         extraction(files, work)
         to_searchable(files, work)
-        a_thousand(files, work)
+        measure_many_documents(files, work)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 

@@ -1,6 +1,6 @@
-"""SOQL and the demo org: what they cost, the parser beside soql-parser-js on the same queries: `make bench-salesforce`.
+"""Cost of the SOQL parser (compared with soql-parser-js), the demo org and the schema: `make bench-salesforce`.
 
-Queries come from the data folder beside the project (or $BEDSTONE_BENCH_DATA).
+Queries come from the data folder next to the checkout (or $BEDSTONE_BENCH_DATA).
 """
 
 import json
@@ -27,7 +27,9 @@ from support.node import run_script
 
 DATA = Path(os.environ.get("BEDSTONE_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 PEER = "@jetstreamapp/soql-parser-js@6.3.1"
-ROUNDS, TIMES, ROWS = 5, 20, 10_000
+ROUNDS = 5
+TIMES = 20
+ROWS = 10_000
 SCRIPT = """
 const { parseQuery } = require('@jetstreamapp/soql-parser-js');
 const queries = JSON.parse(require('fs').readFileSync(process.argv[2], 'utf8'));
@@ -53,47 +55,47 @@ def row(*cells: object) -> None:
     print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
 
 
-def best(work: Any, times: int = TIMES) -> float:
-    """Microseconds of CPU, the best of a few rounds."""
-    found = []
+def best_cpu_us(work: Any, times: int = TIMES) -> float:
+    """Return CPU microseconds per call, the best of several rounds."""
+    rounds = []
     for _ in range(ROUNDS):
         started = time.process_time()
         for _ in range(times):
             work()
-        found.append((time.process_time() - started) / times * 1e6)
-    return min(found)
+        rounds.append((time.process_time() - started) / times * 1e6)
+    return min(rounds)
 
 
-def parsing(work: Path) -> None:
+def measure_parser(work: Path) -> None:
     cases = json.loads((DATA / "salesforce" / "soql_dev.json").read_text())["cases"]
     queries = [
         case["soql"] for case in cases if case["verdicts"]["official_rest"] and case["verdicts"]["soql_parser_js"]
     ]
-    ours = sorted(best(lambda query=query: parse_soql(query)) for query in queries)
+    ours = sorted(best_cpu_us(lambda query=query: parse_soql(query)) for query in queries)
     trees = [parse_soql(query) for query in queries]
-    written = statistics.median(best(lambda tree=tree: write(tree)) for tree in trees)
+    written = statistics.median(best_cpu_us(lambda tree=tree: write(tree)) for tree in trees)
     (work / "queries.json").write_text(json.dumps(queries))
     done = run_script(PEER, SCRIPT, str(work / "queries.json"))
     theirs = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {}
-    print(f"\n## SOQL, {len(queries)} queries both read, microseconds of CPU\n")
-    row("what", "Bedstone", "soql-parser-js (Node)", "at most")
+    print(f"\n## SOQL, {len(queries)} queries that both parse, CPU microseconds\n")
+    row("measurement", "Bedstone", "soql-parser-js (Node)", "limit")
     row(*["---"] * 4)
     row("parse, median", f"{statistics.median(ours):.0f}", f"{theirs.get('median', 0):.0f}", 150)
-    row("parse, 95 of 100", f"{ours[int(len(ours) * 0.95)]:.0f}", f"{theirs.get('p95', 0):.0f}", "")
+    row("parse, 95th percentile", f"{ours[int(len(ours) * 0.95)]:.0f}", f"{theirs.get('p95', 0):.0f}", "")
     row("write, median", f"{written:.0f}", "", "")
 
 
-def the_org(work: Path) -> None:
+def measure_demo_org(work: Path) -> None:
     print("\n## Demo org\n")
     started = time.process_time()
     open_org(work).close()
-    made = time.process_time() - started
+    created = time.process_time() - started
     started = time.process_time()
     org = open_org(work)
-    opened = time.process_time() - started
-    print(f"Content made in {made:.1f} s of CPU, opened again in {opened * 1000:.0f} ms.\n")
-    more_leads(org)
-    row("first page over 10,000 rows, JSON included", "CPU ms", "at most")
+    reopened = time.process_time() - started
+    print(f"Content created in {created:.1f} s of CPU, reopened in {reopened * 1000:.0f} ms.\n")
+    add_leads(org)
+    row("first page over 10,000 rows, JSON included", "CPU ms", "limit")
     row(*["---"] * 3)
     for statement in (
         "SELECT Id, Name, Company, Status FROM Lead",
@@ -101,7 +103,11 @@ def the_org(work: Path) -> None:
         "SELECT Id, Name FROM Lead WHERE Name LIKE 'L%' AND CreatedDate = LAST_YEAR ORDER BY CreatedDate DESC",
         "SELECT Status, COUNT(Id) FROM Lead GROUP BY Status",
     ):
-        row(f"`{statement}`", f"{best(lambda s=statement: json.dumps(org.queries.run(s, '/x')), 1) / 1000:.0f}", 50)
+        row(
+            f"`{statement}`",
+            f"{best_cpu_us(lambda s=statement: json.dumps(org.queries.run(s, '/x')), 1) / 1000:.0f}",
+            50,
+        )
     org.close()
 
 
@@ -126,11 +132,11 @@ QUESTIONS = (
 )
 
 
-def the_graph(work: Path) -> None:
-    """The largest schema there is: what a server with it costs."""
+def measure_schema(work: Path) -> None:
+    """Measure a server with the largest schema of the data folder."""
     store = SchemaStore(work / "large")
     rows = fill(store, DATA)
-    floor = _once(lambda: [json.loads(line) for line in rows])
+    floor = _cpu_seconds(lambda: [json.loads(line) for line in rows])
     before = _memory_mb()
     started = time.process_time()
     graph = store.load()
@@ -139,30 +145,34 @@ def the_graph(work: Path) -> None:
     finder = PathFinder(graph)
     search = SchemaSearch(graph, store.folder, MiniLm)
     print(f"\n## Schema graph, {len(graph.objects):,} objects, {graph.field_count:,} fields\n")
-    row("what", "CPU ms", "at most")
+    row("measurement", "CPU ms", "limit")
     row(*["---"] * 3)
-    row(f"load, edges included ({loaded / floor:.1f} of reading the same JSON alone)", f"{loaded * 1000:.0f}", 2000)
-    row("memory it takes, MB", f"{_memory_mb() - before:.0f}", 300)
-    lines = best(lambda: [object_line(item, graph) for item in list(graph.objects.values())[:1000]], 1)
+    row(f"load, with edges ({loaded / floor:.1f} times the cost of parsing the JSON)", f"{loaded * 1000:.0f}", 2000)
+    row("memory, MB", f"{_memory_mb() - before:.0f}", 300)
+    lines = best_cpu_us(lambda: [object_line(item, graph) for item in list(graph.objects.values())[:1000]], 1)
     account = graph.get("Account")
     assert account
     row("list, 1,000 rows", f"{lines / 1000:.1f}", 5)
-    row("get, Account", f"{best(lambda: object_details(account, graph), 3) / 1000:.1f}", 5)
-    row("find, with suggestions", f"{best(lambda: suggest_object('Acount', graph), 1) / 1000:.1f}", 5)
-    row("validate, median", f"{statistics.median(best(lambda q=q: validate(q, graph)) for q in QUERIES) / 1000:.2f}", 1)
-    first = [_once(lambda pair=pair: finder.find(*pair)) * 1000 for pair in PAIRS]
-    again = [best(lambda pair=pair: finder.find(*pair), 1) / 1000 for pair in PAIRS]
+    row("get, Account", f"{best_cpu_us(lambda: object_details(account, graph), 3) / 1000:.1f}", 5)
+    row("find, with suggestions", f"{best_cpu_us(lambda: suggest_object('Acount', graph), 1) / 1000:.1f}", 5)
+    row(
+        "validate, median",
+        f"{statistics.median(best_cpu_us(lambda q=q: validate(q, graph)) for q in QUERIES) / 1000:.2f}",
+        1,
+    )
+    first = [_cpu_seconds(lambda pair=pair: finder.find(*pair)) * 1000 for pair in PAIRS]
+    again = [best_cpu_us(lambda pair=pair: finder.find(*pair), 1) / 1000 for pair in PAIRS]
     row("paths to depth 5, first time, worst", f"{max(first):.0f}", "")
     row("paths to depth 5, median / worst", f"{statistics.median(again):.0f} / {max(again):.0f}", 50)
-    made = _once(search.make_vectors)
+    embedding = _cpu_seconds(search.make_vectors)
     for kind in ("objects", "fields"):
         search.search("warm up", kind)
-        taken = [_once(lambda q=q, k=kind: search.search(q, k)) * 1000 for q in QUESTIONS]
+        taken = [_cpu_seconds(lambda q=q, k=kind: search.search(q, k)) * 1000 for q in QUESTIONS]
         row(f"semantic-search, {kind}, median", f"{statistics.median(taken):.0f}", 25)
-    print(f"\nVectors of all names are made once in {made:.0f} s of CPU.")
+    print(f"\nEmbedding all names, once: {embedding:.0f} s of CPU.")
 
 
-def _once(work: Any) -> float:
+def _cpu_seconds(work: Any) -> float:
     started = time.process_time()
     work()
     return time.process_time() - started
@@ -173,7 +183,7 @@ def _memory_mb() -> float:
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
 
 
-def more_leads(org: DemoOrg) -> None:
+def add_leads(org: DemoOrg) -> None:
     item = org.schema.get("Lead")
     assert item
     with org.database.transaction():
@@ -185,11 +195,11 @@ def more_leads(org: DemoOrg) -> None:
 
 def main() -> None:
     if not DATA.is_dir():
-        sys.exit(f"There is no data in {DATA}.")
+        sys.exit(f"No data folder in {DATA}. Set BEDSTONE_BENCH_DATA.")
     with tempfile.TemporaryDirectory(prefix="bedstone-bench-") as folder:
-        parsing(Path(folder))
-        the_org(Path(folder))
-        the_graph(Path(folder))
+        measure_parser(Path(folder))
+        measure_demo_org(Path(folder))
+        measure_schema(Path(folder))
 
 
 if __name__ == "__main__":

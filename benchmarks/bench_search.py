@@ -1,7 +1,7 @@
-"""Search: quality and cost over stdio, and the engine beside its libraries as a corpus grows: `make bench-search`.
+"""Search: quality and cost over stdio, and the engine against its libraries as a corpus grows: `make bench-search`.
 
-Documents and cases come from the data folder beside the project (or $BEDSTONE_BENCH_DATA). CPU times and ratios are
-what to compare; the floor is tantivy and usearch called directly, in the same process, on the same index.
+Uses the data folder next to the checkout (or $BEDSTONE_BENCH_DATA); without one, the demo content and our own docs.
+Compare CPU times and ratios. The floor is tantivy and usearch, called directly in the same process on the same index.
 """
 
 import argparse
@@ -9,6 +9,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,19 +37,86 @@ from bedstone.search.retriever import SearchEngine
 from bedstone.search.terms import stop_terms, terms
 from bedstone.store.engines.sqlite import SqliteStore
 
-DATA = Path(os.environ.get("BEDSTONE_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))
+ROOT = Path(__file__).parents[1]
+DATA = Path(os.environ.get("BEDSTONE_BENCH_DATA", ROOT.parent / "shared" / "data"))
 BEDSTONE = Path(sys.executable).with_name("bedstone")
 QUERIES = 150
 FUSION_MS = 0.3
 TURNS = 3
-NOISE = 0.15  # of a resampled vector, so that no two are the same
+NOISE = 0.15  # added to resampled vectors, so that no two are equal
+PROVIDERS = ("none", "minilm")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Documents, and cases that expect chunks or files of them."""
+
+    name: str
+    source: Path
+    cases: Path
+
+
+@dataclass(frozen=True)
+class BenchData:
+    """What to measure with: corpora by the kind of their cases, one to grow from, and texts to embed."""
+
+    known_items: Sequence[Corpus]
+    questions: Sequence[Corpus]
+    large_corpus: Path
+    vector_corpus: str  # a corpus whose index with vectors is built before
+    queries: Sequence[str]
+    texts: Sequence[str]
+
+
+def own_data(work: Path) -> BenchData:
+    """Use the demo content and the docs of the project."""
+    demo, docs = work / "demo", work / "docs"
+    shutil.copytree(ROOT / "demo" / "docs", demo)
+    shutil.copytree(ROOT / "docs", docs, ignore=shutil.ignore_patterns("reference", "images", "*.py", "__pycache__"))
+    questions = Corpus("docs", docs, ROOT / "benchmarks" / "questions.json")
+    queries = [case["query"] for case in json.loads(questions.cases.read_text())]
+    texts = [path.read_text() for path in sorted(docs.rglob("*.md"))]
+    known_items = [Corpus("demo", demo, ROOT / "demo" / "questions.json")]
+    return BenchData(known_items, [questions], docs, "docs", queries, texts)
+
+
+def shared_data(work: Path) -> BenchData:
+    """Use the public corpora and labelled sets of the data folder."""
+    known_items = [
+        Corpus(name, unpack(DATA / "docs" / f"{name}.tar.xz", work / name), DATA / "docs" / f"{name}.cases.json")
+        for name in ("python-sdk", "sdks")
+    ]
+    questions = [_labelled_corpus(work, name) for name in ("ray_docs", "k8s_docs_kubefix")]
+    queries = [json.loads(line)["text"] for line in _read_lines(work, "ray_docs", "queries.jsonl")][:QUERIES]
+    texts = [json.loads(line)["text"] for line in _read_lines(work, "scifact", "corpus.jsonl")][:200]
+    large = unpack(DATA / "docs" / "mdn_content.tar.xz", work / "mdn")
+    return BenchData(known_items, questions, large, "sdks", queries, texts)
+
+
+def _labelled_corpus(work: Path, name: str) -> Corpus:
+    """Write the documents of a labelled set as files, to chunk and search them like any corpus."""
+    source, paths = work / f"{name}-files", {}
+    for document in map(json.loads, _read_lines(work, name, "corpus.jsonl")):
+        path = source / _file_name(document["_id"], document["text"])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(document["text"])
+        paths[document["_id"]] = path.relative_to(source).as_posix()
+    answers = dict(line.split("\t")[:2] for line in _read_lines(work, name, "qrels/test.tsv")[1:])
+    cases = [
+        {"query": question["text"], "expectedFiles": {paths[answers[question["_id"]]]: 1}}
+        for question in map(json.loads, _read_lines(work, name, "queries.jsonl"))
+        if question["_id"] in answers
+    ]
+    file = work / f"{name}.cases.json"
+    file.write_text(json.dumps(cases))
+    return Corpus(name, source, file)
 
 
 def row(*cells: object) -> None:
     print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
 
 
-def unpacked(archive: Path, folder: Path) -> Path:
+def unpack(archive: Path, folder: Path) -> Path:
     with tarfile.open(archive) as tar:
         tar.extractall(folder, filter="data")
     name = archive.name.removesuffix(".tar.xz")
@@ -65,26 +134,25 @@ def megabytes(folder: Path) -> float:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
 
 
-def corpora(work: Path) -> None:
-    """Known-item cases over stdio, and what builds cost."""
+def measure_known_items(work: Path, corpora: Sequence[Corpus]) -> None:
+    """Measure known-item cases over stdio, and the cost of builds."""
     print("\n## Known-item cases over stdio\n")
     row(
         "corpus", "vectors", "MRR@5", "nDCG@5", "hit@5", "CPU ms", "p50 ms", "p95 ms", "peak MB", "start ms", "index MB"
     )
     row(*["---"] * 11)
     builds: list[tuple[str, str, float, float, float]] = []
-    for name in ("python-sdk", "sdks"):
-        source = unpacked(DATA / "docs" / f"{name}.tar.xz", work / name)
-        for path in source.rglob("*.md"):
+    for corpus in corpora:
+        for path in corpus.source.rglob("*.md"):
             os.utime(path, (1e9, 1e9))
-        for provider in ("none", "minilm"):
-            index = work / f"{name}-{provider}"
-            build = (BEDSTONE, "docs", "build", source, "--out", index, "--embedding-provider", provider)
+        for provider in PROVIDERS:
+            index = work / f"{corpus.name}-{provider}"
+            build = (BEDSTONE, "docs", "build", corpus.source, "--out", index, "--embedding-provider", provider)
             cold = cpu_of(*build)
-            report = evaluated(work, DATA / "docs" / f"{name}.cases.json", index)
+            report = evaluate(work, corpus.cases, index)
             quality, times = report["quality"], report["search_ms"]
             row(
-                name,
+                corpus.name,
                 provider,
                 *(quality[key] for key in ("mrr@5", "ndcg@5", "hit@5")),
                 report["cpu_ms_per_search"],
@@ -95,10 +163,10 @@ def corpora(work: Path) -> None:
                 f"{megabytes(index):.1f}",
             )
             unchanged = cpu_of(*build)
-            page = next(source.rglob("README.md"), None) or next(source.rglob("*.md"))
+            page = next(corpus.source.rglob("README.md"), None) or next(corpus.source.rglob("*.md"))
             page.write_text(page.read_text() + "\nOne more sentence.\n")
             os.utime(page, (1.1e9, 1.1e9))
-            builds.append((name, provider, cold, cpu_of(*build), unchanged))
+            builds.append((corpus.name, provider, cold, cpu_of(*build), unchanged))
     print("\n## Builds, CPU seconds of the whole command\n")
     row("corpus", "vectors", "cold (vectors may come from the cache)", "one file changed", "nothing changed")
     row(*["---"] * 5)
@@ -106,44 +174,31 @@ def corpora(work: Path) -> None:
         row(name, provider, *(f"{item:.2f}" for item in times))
 
 
-def questions(work: Path) -> None:
-    """Questions to documentation that one file answers: the files are cut and searched like any corpus."""
+def measure_questions(work: Path, corpora: Sequence[Corpus]) -> None:
+    """Measure questions over stdio that one file of a corpus answers."""
     print("\n## Questions over stdio, the right file among the first five\n")
     row("corpus", "files", "questions", "vectors", "MRR@5", "nDCG@5", "hit@5", "CPU ms")
     row(*["---"] * 8)
-    for name in ("ray_docs", "k8s_docs_kubefix"):
-        source, paths = work / f"{name}-files", {}
-        for document in map(json.loads, _lines(work, name, "corpus.jsonl")):
-            path = source / _file_name(document["_id"], document["text"])
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(document["text"])
-            paths[document["_id"]] = path.relative_to(source).as_posix()
-        answers = dict(line.split("\t")[:2] for line in _lines(work, name, "qrels/test.tsv")[1:])
-        cases = [
-            {"query": question["text"], "expectedFiles": {paths[answers[question["_id"]]]: 1}}
-            for question in map(json.loads, _lines(work, name, "queries.jsonl"))
-            if question["_id"] in answers
-        ]
-        file = work / f"{name}.cases.json"
-        file.write_text(json.dumps(cases))
-        for provider in ("none", "minilm"):
-            index = work / f"{name}-{provider}"
-            cpu_of(BEDSTONE, "docs", "build", source, "--out", index, "--embedding-provider", provider)
-            report = evaluated(work, file, index)
+    for corpus in corpora:
+        files = sum(path.is_file() for path in corpus.source.rglob("*"))
+        for provider in PROVIDERS:
+            index = work / f"{corpus.name}-{provider}"
+            cpu_of(BEDSTONE, "docs", "build", corpus.source, "--out", index, "--embedding-provider", provider)
+            report = evaluate(work, corpus.cases, index)
             quality = [report["quality"][key] for key in ("mrr@5", "ndcg@5", "hit@5")]
-            row(name, len(paths), len(cases), provider, *quality, report["cpu_ms_per_search"])
+            row(corpus.name, files, report["cases"], provider, *quality, report["cpu_ms_per_search"])
 
 
 def _file_name(identity: str, text: str) -> str:
-    """Some sets name pages without their suffix."""
+    """Return the file name of a document; some sets leave out the suffix."""
     if identity.endswith(".md"):
         return identity
     is_rst = re.search(r"^(\.\. \w|([=~^-])\2{3,}$)", text, re.MULTILINE) and not re.search("^# ", text, re.MULTILINE)
     return f"{identity}.rst" if is_rst else f"{identity}.md"
 
 
-def evaluated(work: Path, cases: Path, index: Path) -> Any:
-    """The report of `bedstone eval run` over a server of an index."""
+def evaluate(work: Path, cases: Path, index: Path) -> Any:
+    """Run `bedstone eval run` against a server of an index; return its report."""
     report = work / "report.json"
     command = (BEDSTONE, "eval", "run", "--cases", cases, "--json", report, "--data-dir", work)
     server = (BEDSTONE, "serve", "--toolsets", "docs", "--docs-index", index)
@@ -151,32 +206,32 @@ def evaluated(work: Path, cases: Path, index: Path) -> Any:
     return json.loads(report.read_text())
 
 
-def real_chunks(work: Path) -> list[StoredChunk]:
-    """The largest corpus there is, cut as the product cuts it."""
-    source = unpacked(DATA / "docs" / "mdn_content.tar.xz", work / "mdn")
-    index = work / "mdn-index"
+def read_chunks(work: Path, source: Path) -> list[StoredChunk]:
+    """Build an index without vectors; return its chunks."""
+    index = work / "large-index"
     seconds = cpu_of(BEDSTONE, "docs", "build", source, "--out", index, "--embedding-provider", "none")
-    generation = index / json.loads((index / "metadata.json").read_text())["index"]["generation"]
-    store = SqliteStore(generation / "store.sqlite", read_only=True)
-    chunks = list(store.chunks_between(0, 2**62))
-    store.close()
-    print(f"\nMDN: {len(chunks)} chunks, built for words in {seconds:.1f} s of CPU, {megabytes(index):.0f} MB.")
+    with closing(open_index(index)) as store:
+        chunks = list(store.chunks_between(0, 2**62))
+    name, size = source.name, megabytes(index)
+    print(f"\n{name}: {len(chunks)} chunks, keyword index built in {seconds:.1f} s of CPU, {size:.0f} MB.")
     return chunks
 
 
-def real_vectors(work: Path) -> np.ndarray[Any, Any]:
-    """Vectors of documentation, to resample from."""
-    index = work / "sdks-minilm"
-    generation = index / json.loads((index / "metadata.json").read_text())["index"]["generation"]
-    store = SqliteStore(generation / "store.sqlite", read_only=True)
-    ids = [item.id for item in store.passages_between(0, 2**62)]
-    vectors = store.vectors(ids)
-    store.close()
+def read_vectors(index: Path) -> np.ndarray[Any, Any]:
+    """Return the vectors of an index, to resample from."""
+    with closing(open_index(index)) as store:
+        ids = [item.id for item in store.passages_between(0, 2**62)]
+        vectors = store.vectors(ids)
     return np.frombuffer(b"".join(vectors[number] for number in ids), np.float16).reshape(-1, 384).astype(np.float32)
 
 
-def filled(path: Path, size: int, chunks: Sequence[StoredChunk], vectors: np.ndarray[Any, Any]) -> SqliteStore:
-    """A store of so many chunks with one passage each."""
+def open_index(index: Path) -> SqliteStore:
+    generation = index / json.loads((index / "metadata.json").read_text())["index"]["generation"]
+    return SqliteStore(generation / "store.sqlite", read_only=True)
+
+
+def fill_store(path: Path, size: int, chunks: Sequence[StoredChunk], vectors: np.ndarray[Any, Any]) -> SqliteStore:
+    """Return a store with `size` chunks of one passage each."""
     random = np.random.default_rng(size)
     store = SqliteStore(path)
 
@@ -208,7 +263,7 @@ def cpu_ms(work: Callable[[Any], object], items: Sequence[Any]) -> float:
 
 
 def floor_words(words: WordIndex, text: str) -> object:
-    """What tantivy needs at least: the query's words, summed, the best hundred with their numbers."""
+    """Run the cheapest tantivy query: the terms as an OR, the best hundred hits with their row ids."""
     schema, searcher = words._schema, words._searcher  # noqa: SLF001
     wanted = [term for term in dict.fromkeys(terms(text)) if term not in stop_terms()] or terms(text)
     clauses = [(tantivy.Occur.Should, tantivy.Query.term_query(schema, "all", term)) for term in wanted]
@@ -216,24 +271,22 @@ def floor_words(words: WordIndex, text: str) -> object:
     return searcher.fast_field_values("rowid", [address for _, address in hits])
 
 
-def growth(work: Path, sizes: Sequence[int]) -> None:
-    """The engine beside its libraries."""
+def measure_growth(work: Path, data: BenchData, sizes: Sequence[int]) -> None:
+    """Compare the engine with its libraries at several sizes."""
     model = MiniLm()
-    chunks, vectors = real_chunks(work), real_vectors(work)
-    rows = [json.loads(line) for line in _lines(work, "ray_docs", "queries.jsonl")][:QUERIES]
-    texts = [item["text"] for item in rows]
-    embedding = cpu_ms(model.embed_query, texts)
-    questions = [(text, model.embed_query(text)) for text in texts]
-    print(f"\n## Growth, CPU ms a query ({len(texts)} questions; embedding one takes {embedding:.2f} ms)\n")
-    head = ("chunks", "tantivy alone", "usearch alone", "words", "vectors", "hybrid", "filtered", "hybrid / floor")
+    chunks, vectors = read_chunks(work, data.large_corpus), read_vectors(work / f"{data.vector_corpus}-minilm")
+    embedding = cpu_ms(model.embed_query, data.queries)
+    questions = [(text, model.embed_query(text)) for text in data.queries]
+    print(f"\n## Growth, CPU ms per query ({len(questions)} questions; embedding one takes {embedding:.2f} ms)\n")
+    head = ("chunks", "tantivy alone", "usearch alone", "keyword", "vectors", "hybrid", "filtered", "hybrid / floor")
     row(*head, "filtered / floor", "recall@10", "filtered recall@10", "index s", "peak MB")
     row(*["---"] * 13)
     for size in sizes:
-        with closing(filled(work / f"{size}.sqlite", size, chunks, vectors)) as store:
-            at_size(store, WordIndex(work / f"{size}.words"), model, questions)
+        with closing(fill_store(work / f"{size}.sqlite", size, chunks, vectors)) as store:
+            measure_size(store, WordIndex(work / f"{size}.words"), model, questions)
 
 
-def at_size(store: SqliteStore, words: WordIndex, model: MiniLm, questions: Sequence[Any]) -> None:
+def measure_size(store: SqliteStore, words: WordIndex, model: MiniLm, questions: Sequence[Any]) -> None:
     near = VectorIndex(store, 384, model.reach)
     started = time.process_time()
     words.catch_up(store)
@@ -260,7 +313,7 @@ def at_size(store: SqliteStore, words: WordIndex, model: MiniLm, questions: Sequ
         f"{indexed:.1f}",
         f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}",
     )
-    # In turns, and the model in the same loop: it leaves little in the processor's cache for whatever follows.
+    # Measured in turns, with the model in the same loop, because it evicts the processor's cache.
     pairs = [
         (
             cpu_ms(lambda item: engine.search(item[0]), questions),
@@ -271,14 +324,14 @@ def at_size(store: SqliteStore, words: WordIndex, model: MiniLm, questions: Sequ
     whole, floor = (statistics.median(values) for values in zip(*pairs, strict=True))
     ratio = statistics.median(ours / theirs for ours, theirs in pairs)
     print(
-        f"\nEnd to end at {size:,}, embedding included: {whole:.2f} ms, the libraries {floor:.2f}: {ratio:.2f}\n",
+        f"\nEnd to end at {size:,}, with embedding: {whole:.2f} ms, the libraries {floor:.2f} ms, ratio {ratio:.2f}\n",
         flush=True,
     )
     words.finish()
 
 
 def floor_whole(words: WordIndex, near: VectorIndex, model: MiniLm, text: str) -> None:
-    """A query by the libraries alone."""
+    """Run a query with the libraries only."""
     query = model.embed_query(text)
     floor_words(words, text)
     _floor_vectors(near, query)
@@ -292,10 +345,10 @@ def _floor_vectors(near: VectorIndex, query: np.ndarray[Any, Any]) -> object:
 
 
 def recall(store: SqliteStore, near: VectorIndex, questions: Sequence[Any], condition: Is | None) -> float:
-    """How many of the ten nearest are found, against every vector compared exactly."""
+    """Return the share of the ten nearest chunks that the index finds, compared with exact search."""
     table = near._table  # noqa: SLF001
-    found = [store.vectors(table.ids[start : start + 20_000].tolist()) for start in range(0, len(table.ids), 20_000)]
-    known = {number: vector for part in found for number, vector in part.items()}
+    parts = [store.vectors(table.ids[start : start + 20_000].tolist()) for start in range(0, len(table.ids), 20_000)]
+    known = {number: vector for part in parts for number, vector in part.items()}
     matrix = np.frombuffer(b"".join(known[number] for number in table.ids.tolist()), np.float16).reshape(-1, 384)
     exact = matrix.astype(np.float32)
     inside = np.ones(len(table.ids), bool) if condition is None else table.passing(condition)
@@ -307,16 +360,15 @@ def recall(store: SqliteStore, near: VectorIndex, questions: Sequence[Any], cond
     return hits / (10 * len(questions))
 
 
-def _lines(work: Path, name: str, file: str) -> list[str]:
-    folder = unpacked(DATA / "retrieval" / f"{name}.tar.xz", work / name)
+def _read_lines(work: Path, name: str, file: str) -> list[str]:
+    folder = unpack(DATA / "retrieval" / f"{name}.tar.xz", work / name)
     return (folder / file).read_text().splitlines()
 
 
-def embedding_speed(work: Path) -> None:
-    """Passages per CPU second; beside sentence-transformers where an environment with it is named."""
-    documents = [json.loads(line)["text"] for line in _lines(work, "scifact", "corpus.jsonl")][:200]
+def measure_embedding(work: Path, texts: Sequence[str]) -> None:
+    """Measure passages per CPU second, also of sentence-transformers if BEDSTONE_TORCH_PYTHON has it."""
     model = MiniLm()
-    passages = [text[start:end] for text in documents for start, end in model.passages("", text)]
+    passages = [text[start:end] for text in texts for start, end in model.passages("", text)]
     model.embed(passages[:5])
     started = time.process_time()
     model.embed(passages)
@@ -340,16 +392,18 @@ def embedding_speed(work: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", default="1000,10000,100000", help="chunks; 1000000 takes half an hour")
+    parser.add_argument("--sizes", default="1000,10000,100000", help="numbers of chunks; 1000000 takes half an hour")
     options = parser.parse_args()
-    if not DATA.is_dir():
-        sys.exit(f"There is no data in {DATA}.")
+    has_data = DATA.is_dir()
+    if not has_data:
+        print(f"No data folder in {DATA}: measuring with the demo content and our own docs.")
     with tempfile.TemporaryDirectory(prefix="bedstone-bench-") as folder:
         work = Path(folder)
-        corpora(work)
-        questions(work)
-        growth(work, [int(size) for size in options.sizes.split(",")])
-        embedding_speed(work)
+        data = shared_data(work) if has_data else own_data(work)
+        measure_known_items(work, data.known_items)
+        measure_questions(work, data.questions)
+        measure_growth(work, data, [int(size) for size in options.sizes.split(",")])
+        measure_embedding(work, data.texts)
 
 
 if __name__ == "__main__":

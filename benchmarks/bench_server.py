@@ -56,7 +56,7 @@ def peak_megabytes(pid: int) -> float:
 
 
 class Stdio:
-    """A server on pipes."""
+    """A server over stdio."""
 
     def __init__(self, command: list[str]) -> None:
         self.process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The largest schema of the data folder as describes: Apex types to field types, relationships by their names."""
+"""Convert the largest schema of the data folder to describes; relationships are derived from field names."""
 
 import gzip
 import json
@@ -28,7 +28,7 @@ TYPES = {
 
 
 def fill(store: SchemaStore, data: Path) -> list[bytes]:
-    """Put it into a store as if an org had been synced; the rows."""
+    """Fill a store as a sync of an org would; return the rows."""
     objects = [from_describe(item) for item in describes(data / "salesforce" / "schema" / FILE)]
     rows = [to_row(item) for item in objects]
     store.stage([Staged(item.name, row, "") for item, row in zip(objects, rows, strict=True)], {})
@@ -37,9 +37,9 @@ def fill(store: SchemaStore, data: Path) -> list[bytes]:
 
 
 def describes(file: Path) -> Iterator[dict[str, Any]]:
-    """Every object as an org would describe it, with what the file knows."""
+    """Yield each object as a describe, as far as the file has the facts."""
     objects = json.loads(gzip.decompress(file.read_bytes()))
-    fields = {name: _fields(item["fields"], objects) for name, item in objects.items()}
+    fields = {name: _describe_fields(item["fields"], objects) for name, item in objects.items()}
     for name, item in objects.items():
         children, used = [], set()
         for child in item["children"]:
@@ -63,10 +63,10 @@ def describes(file: Path) -> Iterator[dict[str, Any]]:
         }
 
 
-def _fields(listed: list[dict[str, str]], objects: dict[str, Any]) -> list[dict[str, Any]]:
-    parents = {item["name"]: item["apexType"] for item in listed if item["apexType"] in objects}
-    made = []
-    for item in listed:
+def _describe_fields(items: list[dict[str, str]], objects: dict[str, Any]) -> list[dict[str, Any]]:
+    parents = {item["name"]: item["apexType"] for item in items if item["apexType"] in objects}
+    fields = []
+    for item in items:
         name, apex = item["name"], item["apexType"]
         if name in parents and apex not in TYPES:
             continue
@@ -77,7 +77,7 @@ def _fields(listed: list[dict[str, str]], objects: dict[str, Any]) -> list[dict[
         elif kind == "reference":
             relationship = name[:-2] if name.endswith("Id") else name.replace("__c", "__r")
         target = parents.get(relationship or "")
-        made.append(
+        fields.append(
             {
                 "name": name,
                 "label": name,
@@ -87,4 +87,4 @@ def _fields(listed: list[dict[str, str]], objects: dict[str, Any]) -> list[dict[
                 "nameField": name == "Name",
             }
         )
-    return made
+    return fields

@@ -19,6 +19,8 @@ from pathlib import Path
 
 DEFAULT_PATHS = (
     "src",
+    "benchmarks",
+    "scripts",
     "docs",
     "README.md",
     "CONTRIBUTING.md",
@@ -32,51 +34,8 @@ MARKER = "prose: ok"
 GENERATED = "<!-- Generated"
 MARKUP_CODE = re.compile(r"`[^`]*`|\{%.*?%\}|\{\{.*?\}\}")
 
-# Pattern (whole words, any case) and what to write instead.
-WORDING = {
-    r"whoever|whomever|somebody|nobody|anybody|everybody": "callers, clients, users, the operator, other processes, nothing",
-    r"whatever|whichever": "any, every, all, or the thing itself",
-    r"(?:is|are|was|were) no (?!(?:longer|more|less|such|way|need|doubt|guarantee)\b)[a-z]+": "is not a ...; invalid, unknown, unsupported",
-    r"(?:is|are) (?-i:none)(?! of)": "does not exist; missing, not found",
-    r"(?:one )?of ours|of our own": "known, valid, ours; or the name of the part",
-    r"mend(?:s|ed|ing)?": "fix, correct, repair",
-    r"put(?:s|ting)? (?:it |them |that )?right": "fix, correct, repair",
-    r"shall": "must, can, may",
-    r"g[ia]ves? way": "yield, rank below, is replaced by",
-    r"c[oa]mes? along": "is bundled, is included",
-    r"(?:hang|hangs|hung) together": "is related; a path between A and B",
-    r"ways between": "paths between",
-    r"the least (?:one|of)|at the least": "the minimum, the lowest, at least",
-    r"at the most": "at most",
-    r"(?:said|says|say|answered|told) in words": "as text, in a message",
-    r"besides": "also, in addition to, except for",
-    r"unforeseen|foresaw|foresee": "unexpected; internal error",
-    r"again and again": "repeatedly, in a loop",
-    r"broken off": "interrupted, aborted",
-    r"lets? (?:us|them|it) in": "accepts the credentials; login failed",
-    r"slip of the pen": "typo",
-    r"meant was|was probably meant": "did you mean",
-    r"goes? by (?:words|meaning)": "fall back to keyword search; is a keyword search",
-    r"degrades? to": "falls back to",
-    r"costs? meaning": "fall back to keyword search",
-    r"words and meaning|meaning and words": "hybrid search; keyword and semantic search",
-    r"by words": "by keywords; keyword search",
-    r"by meaning": "semantic search; by vectors",
-    r"(?:the|its) log says": "see the server log",
-    r"go(?:es|ing)? on where": "resume",
-    r"(?:kept|keeps?|brings?|is|are|was) in step": "sync, in sync, up to date",
-    r"kept back|keeps? back": "held in reserve",
-    r"alone at": "served at",
-    r"of another (?:version|start|history|kind)": "incompatible, expired, different",
-    r"by lot": "at random",
-    r"by hand only|as said": "manually; leave it out",
-    r"so to speak|as it were": "leave it out",
-    r"is told apart": "is distinguished",
-    r"more \w+ than can be taken": "exceeds the limit",
-    r"what is asked|what was asked": "the query, the request",
-    r"what was found": "the results, the hits",
-}
-PROSE = [(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), instead) for pattern, instead in WORDING.items()]
+WORDING = [line.split("\t") for line in Path(__file__).with_name("wording.tsv").read_text("utf-8").splitlines()[1:]]
+PROSE = [(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), instead) for pattern, instead in WORDING]
 
 SUPERLATIVE = re.compile(
     r"_*(?:MOST|LEAST|LONGEST|SHORTEST|LARGEST|SMALLEST|BIGGEST|FEWEST|HIGHEST|LOWEST|DEEPEST|WIDEST|LATEST|EARLIEST|OLDEST)(?:_|$)"

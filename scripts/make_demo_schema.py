@@ -89,49 +89,49 @@ PICKLISTS = {
     ("Campaign", "Status"): ["Planned", "In Progress", "Completed", "Aborted"],
     ("Product2", "Family"): ["Bikes", "Batteries", "Accessories", "Services"],
 }
-MOST_PICKLIST = 60
+MAX_PICKLIST_VALUES = 60
 TYPES = {"address", "anyType", "base64", "boolean", "combobox", "currency", "date", "datetime", "double", "email", "id", "int",
          "location", "multipicklist", "percent", "phone", "picklist", "reference", "string", "textarea", "time", "url"}  # fmt: skip
 
 
 def label_of(name: str) -> str:
-    """A label made from a name: AccountId is Account ID."""
+    """Return a label for a name: Account ID for AccountId."""
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z]*|[a-z]+|\d+", name.removesuffix("__c"))
     text = " ".join(words)
     return re.sub(r"\bId\b", "ID", text)
 
 
-def raw_labels(name: str) -> dict[str, Any]:
+def read_labels(name: str) -> dict[str, Any]:
     file = DATA / "schema" / "describe" / "cumulusci" / f"{name}_describe.json"
     if not file.exists():
         return {}
-    described = json.loads(file.read_text())
-    return {"": (described["label"], described["labelPlural"]), **{f["name"]: f["label"] for f in described["fields"]}}
+    describe = json.loads(file.read_text())
+    return {"": (describe["label"], describe["labelPlural"]), **{f["name"]: f["label"] for f in describe["fields"]}}
 
 
-def compact(owner: str, field: dict[str, Any], labels: dict[str, Any]) -> dict[str, Any] | None:
+def compact_field(owner: str, field: dict[str, Any], labels: dict[str, Any]) -> dict[str, Any] | None:
     name, kind = field["name"], field["type"]
     if kind not in TYPES:
         return None
-    made: dict[str, Any] = {"name": name, "type": kind, "label": labels.get(name) or label_of(name)}
+    result: dict[str, Any] = {"name": name, "type": kind, "label": labels.get(name) or label_of(name)}
     if kind == "reference":
         targets = TARGETS.get((owner, name)) or [item for item in field.get("referenceTo", []) if item in OBJECTS]
         if not targets:
             return None
-        made |= {"referenceTo": targets, "relationshipName": field.get("relationshipName")}
+        result |= {"referenceTo": targets, "relationshipName": field.get("relationshipName")}
     if kind in ("picklist", "multipicklist", "combobox"):
         values = PICKLISTS.get((owner, name)) or field.get("picklist") or []
-        made["values"] = values[:MOST_PICKLIST]
+        result["values"] = values[:MAX_PICKLIST_VALUES]
     if field.get("length"):
-        made["length"] = field["length"]
+        result["length"] = field["length"]
     for flag, default in (("nillable", True), ("filterable", True), ("sortable", True), ("groupable", True)):
         if bool(field.get(flag, default)) != default:
-            made[flag] = not default
+            result[flag] = not default
     if field.get("readOnly"):
-        made["readOnly"] = True
+        result["readOnly"] = True
     if name == NAMES.get(owner, "Name"):
-        made["nameField"] = True
-    return made
+        result["nameField"] = True
+    return result
 
 
 def main() -> None:
@@ -140,11 +140,11 @@ def main() -> None:
     objects = {}
     for name in OBJECTS:
         source = known[name]
-        labels = raw_labels(name)
+        labels = read_labels(name)
         best = next(mark for mark in "rja" if any(mark in field["in"] for field in source["fields"]))
-        # Custom fields are those of whoever's org it was.
+        # Custom fields belong to the org that the file was taken from.
         chosen = [field for field in source["fields"] if best in field["in"] and not field["name"].endswith("__c")]
-        fields = [made for field in chosen if (made := compact(name, field, labels))]
+        fields = [compacted for field in chosen if (compacted := compact_field(name, field, labels))]
         inside = {(child, field): relationship for child, field, relationship in source.get("children", []) if field}
         singular, plural = labels.get("") or (label_of(name), label_of(name) + "s")
         objects[name] = {

@@ -1,4 +1,4 @@
-"""Pictures of every page, with the demo content, for the README: `make screenshots`."""
+"""Take screenshots of all pages with the demo content, for the README: `make screenshots`."""
 
 import argparse
 import shutil
@@ -13,7 +13,7 @@ from playwright.sync_api import Page, sync_playwright
 from support.processes import BEDSTONE, Listening, bedstone, listening
 
 ROOT = Path(__file__).resolve().parents[1]
-PICTURES = ROOT / "docs" / "images"
+IMAGES = ROOT / "docs" / "images"
 PAGES = {
     "home": "/",
     "search": "/search?q=how+do+I+fix+a+flat+tyre",
@@ -39,7 +39,7 @@ PAGES = {
     "quality": "/quality",
     "problem": "/nowhere",
 }
-THEN = {  # what is clicked before the picture is taken
+CLICKS = {  # clicked before the screenshot is taken
     "document": "tbody a",
     "unread": "tbody a",
     "rows": "#run",
@@ -47,21 +47,22 @@ THEN = {  # what is clicked before the picture is taken
     "tool": "#call button",
 }
 IN_README = ("home", "search", "documents", "folder", "object", "soql", "tool", "quality")
-WIDE, NARROW = (1280, 860), (390, 844)
+WIDE = (1280, 860)
+NARROW = (390, 844)
 
 
 def main() -> None:
     browser_path = shutil.which("chromium") or shutil.which("google-chrome")
     if browser_path is None:
-        sys.exit("There is no Chromium here.")
+        sys.exit("Chromium not found. Install chromium or google-chrome.")
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--all", type=Path, help="folder for the pictures that the README does not show")
+    parser.add_argument("--all", type=Path, help="folder for the screenshots that the README does not show")
     others = parser.parse_args().all or ROOT / ".cache" / "screenshots"
     others.mkdir(parents=True, exist_ok=True)
-    PICTURES.mkdir(parents=True, exist_ok=True)
+    IMAGES.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as folder,
-        served(Path(folder)) as server,
+        serve_demo(Path(folder)) as server,
         sync_playwright() as driver,
     ):
         browser = driver.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
@@ -69,24 +70,24 @@ def main() -> None:
             page = browser.new_page(
                 viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if scheme == "dark" else "light"
             )
-            page.wait_for_timeout(15_000 if not suffix else 0)  # the demo content is read and synced meanwhile
+            page.wait_for_timeout(15_000 if not suffix else 0)  # the server reads and syncs the demo content
             for name, path in PAGES.items():
-                target = PICTURES if name in IN_README and not suffix else others
-                picture(page, f"{server.base}{path}", THEN.get(name), target / f"{name}{suffix}.png")
+                target = IMAGES if name in IN_README and not suffix else others
+                take_screenshot(page, f"{server.base}{path}", CLICKS.get(name), target / f"{name}{suffix}.png")
         browser.close()
-    sys.stderr.write(f"Pictures for the README in {PICTURES.relative_to(ROOT)}, all others in {others}\n")
+    sys.stderr.write(f"Screenshots for the README in {IMAGES.relative_to(ROOT)}, all others in {others}\n")
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[Listening]:
-    """The demo content, with a file that cannot be read and two runs of an evaluation."""
+def serve_demo(folder: Path) -> Iterator[Listening]:
+    """Serve the demo content, with a corrupt file and two runs of an evaluation."""
     data, demo = folder / "data", ROOT / "demo"
     options = ("--config", demo / "bedstone.toml", "--data-dir", data)
-    torn = folder / "torn.pdf"
-    torn.write_bytes(b"%PDF-1.7 torn in half")
+    corrupt = folder / "corrupt.pdf"
+    corrupt.write_bytes(b"%PDF-1.7 cut off")
     built = bedstone("docs", "build", demo / "docs", *options)
     assert built.returncode == 0, built.stderr
-    bedstone("knowledge", "add", torn, *options)
+    bedstone("knowledge", "add", corrupt, *options)
     for provider in ("none", "minilm"):
         index = folder / provider
         bedstone("docs", "build", "--docs-dir", demo / "docs", "--out", index, "--embedding-provider", provider)
@@ -98,11 +99,11 @@ def served(folder: Path) -> Iterator[Listening]:
         yield server
 
 
-def picture(page: Page, address: str, then: str | None, file: Path) -> None:
+def take_screenshot(page: Page, address: str, click: str | None, file: Path) -> None:
     page.goto(address)
     page.wait_for_load_state("networkidle")
-    if then:
-        page.locator(then).first.click()
+    if click:
+        page.locator(click).first.click()
         page.wait_for_timeout(500)
         page.wait_for_load_state("networkidle")
     page.screenshot(path=file)

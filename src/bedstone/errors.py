@@ -17,7 +17,7 @@ BedstoneError
 │   ├── ReadOnly
 │   ├── StoreUnavailable                                                 (store)
 │   ├── KbUnreadable                                                     (services)
-│   └── OrgUnavailable, NoMirror, MirrorBusy, SyncBusy, NotSynced
+│   └── OrgUnavailable, MirrorMissing, MirrorBusy, SyncBusy, NotSynced
 ├── InvalidSetting              fix the configuration
 ├── MissingExtra                install an optional part
 ├── EmptyKnowledgeBase          add documents first                      (services.knowledge)
@@ -25,7 +25,7 @@ BedstoneError
 ├── OcrFailed                   add a better scan                        (services.knowledge)
 ├── TaskFailed                  read why the task failed                 (toolsets.knowledge)
 └── SalesforceError             what an org answered
-    └── AuthError, PermissionDenied, LimitExceeded, CallsRunningOut, RecordNotFound, OrgUnavailable, KnowledgeDisabled
+    └── AuthError, PermissionDenied, LimitExceeded, ApiReserveReached, RecordNotFound, OrgUnavailable, KnowledgeDisabled
 """
 
 import re

@@ -155,7 +155,7 @@ def test_variables_that_are_no_settings_are_mentioned(handbook: Path) -> None:
     assert "Serving knowledge, kb" in run.stderr
 
 
-def test_doctor_tells_what_to_mend(tmp_path: Path, handbook: Path) -> None:
+def test_doctor_says_what_to_fix(tmp_path: Path, handbook: Path) -> None:
     healthy = bedstone("doctor", "--json", "--kb-file", handbook, "--data-dir", tmp_path / "data")
     assert healthy.returncode == 0
     assert {row["verdict"] for row in json.loads(healthy.stdout)} <= {"ok", "note"}
@@ -206,13 +206,13 @@ def test_install_connects_to_a_running_server() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--url", "not-a-url"], "Not an address"),
-        (["--toolsets", "kb", "--server-name", ""], "Not a name"),
-        (["--url", "http://localhost:3000/mcp"], "starts its servers itself"),
+        (["--url", "not-a-url"], "Invalid address"),
+        (["--toolsets", "kb", "--server-name", ""], "Invalid server name"),
+        (["--url", "http://localhost:3000/mcp"], "starts its own servers"),
     ],
 )
 def test_install_refuses_what_cannot_work(arguments: list[str], message: str, tmp_path: Path) -> None:
-    client = "claude-desktop" if "itself" in message else "cursor"
+    client = "claude-desktop" if "own servers" in message else "cursor"
     run = bedstone("install", client, *arguments, "--write", cwd=tmp_path, HOME=str(tmp_path))
     assert run.returncode == 1
     assert message in run.stderr

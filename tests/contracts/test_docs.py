@@ -349,7 +349,7 @@ async def test_names_and_descriptions_come_from_prefix_and_build(tmp_path: Path)
         hit = payload(await client.call_tool("acme_search_docs", {"query": "A"}))["hits"][0]
         assert hit["chunk_id"] == "a.md#_preamble"
     refused = bedstone("serve", "--toolsets", "docs", "--docs-index", tmp_path / "index", "--tool-prefix", "a b")
-    assert "docs.tool_prefix takes up to 52 letters" in refused.stderr
+    assert "Invalid docs.tool_prefix. Use up to 52 letters" in refused.stderr
 
 
 @proves("docs.search.corpora")
@@ -430,9 +430,9 @@ async def test_a_folder_is_served_and_followed(tmp_path: Path) -> None:
 async def test_build_and_serve_from_the_command_line(index: Path, tmp_path: Path) -> None:
     source = index.parent / "source"
     built = bedstone("docs", "build", source, "--out", tmp_path / "index", "--embedding-provider", "none")
-    assert "5 files, 11 chunks" in built.stdout
+    assert "Indexed 11 chunks from 5 files" in built.stdout
     again = bedstone("docs", "build", source, "--out", tmp_path / "index", "--embedding-provider", "none")
-    assert "0 files read anew" in again.stdout
+    assert "(0 changed, 0 removed)" in again.stdout
     arguments = ("serve", "--toolsets", "docs", "--docs-index", str(tmp_path / "index"))
     async with stdio_client(HANDSHAKE, *arguments) as client:
         assert client.server_info

@@ -19,7 +19,7 @@ from bedstone.app import build_toolset, make_services
 from bedstone.errors import UnknownResource
 from bedstone.salesforce.client import client as salesforce_client
 from bedstone.salesforce.client.orgs import Org
-from bedstone.services.articles.mirror import SyncReport
+from bedstone.services.articles.mirror_sync import SyncReport
 from bedstone.services.orgs import open_orgs
 from bedstone.settings import Settings
 from bedstone.toolkit import Reply, Toolset

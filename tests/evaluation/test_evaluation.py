@@ -8,8 +8,9 @@ from xml.etree import ElementTree
 import pytest
 
 from bedstone.errors import InvalidInput
+from bedstone.evaluation.cases import read_cases
 from bedstone.evaluation.charts import bar_chart
-from bedstone.evaluation.run import comparison, read_cases
+from bedstone.evaluation.report import compare_runs
 from support.processes import BEDSTONE, bedstone, listening
 
 PAGES = {
@@ -60,13 +61,13 @@ def test_a_run_measures_a_server_over_pipes(folder: Path, tmp_path: Path) -> Non
 
 def test_a_run_is_compared_with_a_baseline(folder: Path, tmp_path: Path) -> None:
     cases = [*CASES[:3], {**CASES[3], "expectedChunkId": "bikes.md#bikes/brakes"}]
-    (tmp_path / "mended.json").write_text(json.dumps(cases))
+    (tmp_path / "corrected.json").write_text(json.dumps(cases))
     first = tmp_path / "first.json"
     arguments = ("--data-dir", str(tmp_path), "--", *command(folder))
     bedstone("eval", "run", "--cases", folder / "cases.json", "--json", first, *arguments)
     second = tmp_path / "second.json"
     done = bedstone(
-        "eval", "run", "--cases", tmp_path / "mended.json", "--baseline", first, "--out", second, *arguments
+        "eval", "run", "--cases", tmp_path / "corrected.json", "--baseline", first, "--out", second, *arguments
     )
     assert "| MRR@5 | 0.75 | 1 | +0.250 (+33.3%) better |" in done.stdout
     assert "Improvements of now (1):\n\n- a wrong case: not found -> 1" in done.stdout
@@ -105,11 +106,11 @@ def test_several_configurations_are_built_and_compared(folder: Path, tmp_path: P
     ("arguments", "message"),
     [
         (("--", "no-such-command"), "Cannot start no-such-command"),
-        (("--", "true"), "The server ended before"),
-        ((), "Say which server: a command after --, or --url."),
-        (("--url", "http://127.0.0.1:9/mcp"), "The server does not answer"),
+        (("--", "true"), "The server exited before"),
+        ((), "Name the server: a command after --, or --url."),
+        (("--url", "http://127.0.0.1:9/mcp"), "Cannot reach the server"),
         (("--", str(BEDSTONE), "serve", "--toolsets", "kb"), "The server has no tool search_docs"),
-        (("--build-command", "false", "--", "true"), "The build ended with code 1"),
+        (("--build-command", "false", "--", "true"), "The build failed with exit code 1"),
     ],
 )
 def test_what_cannot_be_measured_is_told(
@@ -138,7 +139,7 @@ def test_wrong_cases_are_named(tmp_path: Path, text: str, message: str) -> None:
 def test_reports_are_arithmetic() -> None:
     one = {"quality": {"mrr@5": 0.5}, "search_ms": {"p50": 4.0}, "results": []}
     two = {"quality": {"mrr@5": 0.4}, "search_ms": {"p50": 2.0}, "results": []}
-    table = comparison({"one": one, "two": two})
+    table = compare_runs({"one": one, "two": two})
     assert "| MRR@5 | 0.5 | 0.4 | -0.100 (-20.0%) worse |" in table
     assert "| search p50 ms | 4 | 2 | -2.000 (-50.0%) better |" in table
     assert "memory" not in table

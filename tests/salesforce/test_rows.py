@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bedstone.salesforce.rows import column_names, counted, selected_columns, table_rows
+from bedstone.salesforce.rows import column_names, count_row, selected_columns, table_rows
 
 CONTACTS: list[dict[str, Any]] = [{"Name": "Ada", "Account": {"Name": "Acme"}}, {"Name": "Bo", "Account": None}]
 
@@ -43,5 +43,5 @@ def test_parents_that_are_nowhere_keep_their_columns() -> None:
 def test_children_are_counted_and_a_count_is_a_row() -> None:
     records = [{"Contacts": {"records": [{"Id": "x"}] * number, "totalSize": number}} for number in (1, 2)]
     assert table_rows(records) == [{"Contacts": "1 row: x"}, {"Contacts": "2 rows: x; x"}]
-    assert counted("select count() from Contact", 7) == [{"COUNT()": 7}]
-    assert counted("SELECT Id FROM Contact", 7) == []
+    assert count_row("select count() from Contact", 7) == [{"COUNT()": 7}]
+    assert count_row("SELECT Id FROM Contact", 7) == []

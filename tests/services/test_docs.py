@@ -25,7 +25,7 @@ from bedstone.services.docs.index_folder import IndexFolder
 from bedstone.services.docs.library import DocsLibrary
 from bedstone.services.docs.service import DocsService
 from bedstone.services.docs.source.folder import DocumentsFolder
-from bedstone.services.docs.validation import check_documents
+from bedstone.services.docs.validation import validate_documents
 from bedstone.services.docs.watcher import CorpusWatcher
 from bedstone.services.service import Handle
 from bedstone.store.engines.sqlite import SqliteStore
@@ -177,11 +177,11 @@ def test_bad_files_are_named_and_the_rest_is_built(write: Write, tmp_path: Path)
     report = build(source, tmp_path / "index")
     assert sorted(report.warnings) == [
         "bad/.docs-mcp.json: chunk_by must be one of: h1, h2, h3, file",
-        "binary.md: not a text, but binary data",
+        "binary.md: not a text file (contains NUL bytes)",
         "broken.md: front matter is not valid YAML: while parsing a flow node",
         "deep.html: The page is nested too deeply.",
         "gone.md: No such file or directory",
-        "latin.md: not a text in UTF-8 (byte 3)",
+        "latin.md: not valid UTF-8 (byte 3)",
     ]
     assert first(tmp_path / "index", "fine words") == "good.md#_preamble"
     big_ids = [item for item in ids(tmp_path / "index") if item.startswith("big.md")]
@@ -205,7 +205,7 @@ def test_facets_that_clients_cannot_take_are_left_out(write: Write, tmp_path: Pa
     source = write({**files, "a.md": "---\nmetadata:\n  k00: " + "x" * 200 + "\n---\n# A\n"})
     report = build(source, tmp_path / "index")
     assert any("taxonomy.unused: configured in a manifest, but no file has it" in item for item in report.warnings)
-    assert any("taxonomy.k65: left out" in item for item in report.warnings)
+    assert any("taxonomy.k65: not offered as a filter, there are more than 64" in item for item in report.warnings)
     assert any("taxonomy.k00: not offered" in item for item in report.warnings)
     assert len(DocsCorpus(tmp_path / "index").taxonomy) == 64
 
@@ -215,7 +215,7 @@ def test_facets_that_are_called_like_arguments_are_not_offered(write: Write, tmp
     manifest = json.dumps({"version": "1", "metadata": {**names, "language": "go"}})
     source = write({".docs-mcp.json": manifest, "a.md": "# A\n"})
     report = build(source, tmp_path / "index")
-    assert len([item for item in report.warnings if "cannot be the name of an argument" in item]) == len(names)
+    assert len([item for item in report.warnings if "cannot be an argument name" in item]) == len(names)
     assert list(
         DocsToolset(Handle.of(DocsService([tmp_path / "index"]))).tools["search_docs"].input_schema["properties"]
     ) == [
@@ -327,7 +327,7 @@ def test_folders_of_one_name_do_not_share_an_index(write: Write, tmp_path: Path)
 def test_an_index_is_not_written_into_other_folders(write: Write) -> None:
     source = write({"a.md": "# A\n"})
     refused = bedstone("docs", "build", source, "--out", source, "--embedding-provider", "none")
-    assert "holds something else" in refused.stderr
+    assert "holds other files" in refused.stderr
     assert sorted(path.name for path in source.iterdir()) == ["a.md"]
     assert "is a file" in bedstone("docs", "build", source, "--out", source / "a.md").stderr
 
@@ -336,10 +336,10 @@ def test_nothing_to_index_is_said(write: Write, tmp_path: Path) -> None:
     source = write({".docs-mcp.json": "{", "a.md": "# A\n"})
     done = bedstone("docs", "build", source, "--out", tmp_path / "index", "--embedding-provider", "none")
     assert done.returncode == 1
-    assert "none of 1 files could be read" in done.stderr
+    assert "1 file unreadable" in done.stderr
     (tmp_path / "empty").mkdir()
     empty = bedstone("docs", "build", tmp_path / "empty", "--out", tmp_path / "other", "--embedding-provider", "none")
-    assert "no documents were found" in empty.stderr
+    assert "no documents found" in empty.stderr
 
 
 def test_a_killed_build_goes_on_where_it_was(tmp_path: Path, write: Write) -> None:
@@ -358,8 +358,8 @@ def test_a_killed_build_goes_on_where_it_was(tmp_path: Path, write: Write) -> No
         assert first(index, "subject 77") == "n0077.md#_preamble"  # words are there, whatever happened
     assert 0 < counts[0] < counts[1] < counts[2] < 1500
     done = bedstone("docs", "build", source, "--out", index, "--embedding-provider", "none", "--cache-dir", tmp_path)
-    assert "1500 files, 1500 chunks" in done.stdout
-    assert "0 files read anew" in done.stdout
+    assert "Indexed 1500 chunks from 1500 files in " in done.stdout
+    assert "(0 changed, 0 removed)" in done.stdout
 
 
 def _passages(index: Path) -> int:
@@ -382,7 +382,7 @@ def test_a_build_killed_while_it_reads_or_writes_words_is_whole_afterwards(tmp_p
         time.sleep(delay)
         process.kill()
         process.wait(10)
-    assert "3000 files, 3000 chunks" in bedstone(*map(str, command[1:])).stdout
+    assert "Indexed 3000 chunks from 3000 files" in bedstone(*map(str, command[1:])).stdout
     fresh = tmp_path / "fresh"
     bedstone("docs", "build", source, "--out", fresh, "--embedding-provider", "none")
     for query in ("subject 1234", "page 7", "about subject 2999"):
@@ -481,23 +481,23 @@ def test_validating_says_everything_that_is_wrong(write: Write) -> None:
             "ask.template.yaml": "messages: []\n",
         }
     )
-    report = check_documents(source, lambda *_: None)
+    report = validate_documents(source, lambda *_: None)
     assert (report.files, report.chunks) == (2, 2)
     assert report.errors == [
         "docs/b.md: strategy must be an object",
         "ask.template.yaml: messages must be a non-empty list",
     ]
     assert report.warnings == [
-        "docs/a.md: the comment mcp_chunking_hint is ignored, it must be JSON with a known chunk_by",
+        "docs/a.md: mcp_chunking_hint ignored, it must be JSON with a valid chunk_by",
         "docs/a.md: broken link to missing.md",
-        "free.md: no manifest, so it is cut at h2",
+        "free.md: no manifest found, chunks start at h2",
         "docs/.docs-mcp.json: unknown key colour",
         "docs/.docs-mcp.json: manifest.overrides[0] matches no file: nothing/**",
         "docs/.docs-mcp.json: taxonomy.scope is configured, but no file has it",
     ]
     printed = bedstone("docs", "validate", source)
     assert printed.returncode == 1
-    assert "2 files validated, 2 chunks, 6 warnings, 2 errors." in printed.stdout
+    assert "Validated 2 files with 2 chunks: 2 errors, 6 warnings." in printed.stdout
     assert "Error: docs/b.md: strategy must be an object" in printed.stderr
     (source / "docs/b.md").unlink()
     (source / "ask.template.yaml").unlink()
@@ -516,7 +516,7 @@ def test_fixing_writes_a_manifest_once(write: Write) -> None:
         }
     )
     printed = bedstone("docs", "fix", source)
-    assert "cut at h2, 4 files otherwise" in printed.stdout
+    assert "chunk by h2, 4 overrides" in printed.stdout
     manifest = json.loads((source / ".docs-mcp.json").read_text())
     assert manifest == {
         "version": "1",
@@ -528,7 +528,7 @@ def test_fixing_writes_a_manifest_once(write: Write) -> None:
             {"pattern": "tops.md", "strategy": {"chunk_by": "h1"}},
         ],
     }
-    assert "exists; nothing was changed" in bedstone("docs", "fix", "--docs-dir", source).stdout
+    assert "already exists; nothing was changed" in bedstone("docs", "fix", "--docs-dir", source).stdout
 
 
 def test_inspecting_shows_an_index_and_its_chunks(write: Write, tmp_path: Path) -> None:
@@ -677,9 +677,9 @@ def test_a_build_that_failed_leaves_nothing_locked(
 def test_links_are_read_as_markdown_writes_them(write: Write) -> None:
     links = "[s](<my file.md>) [p](a_(b).md) [r][1]\n\n    [code](indented.md)\n\n[1]: gone.md\n"
     source = write({"a.md": f"# A\n\n{links}", "my file.md": "# M\n", "a_(b).md": "# B\n"})
-    warnings = check_documents(source, lambda *_: None).warnings
+    warnings = validate_documents(source, lambda *_: None).warnings
     assert [item for item in warnings if "broken" in item] == ["a.md: broken link to gone.md"]
-    assert "a.md and 2 more: no manifest, so it is cut at h2" in warnings
+    assert "a.md and 2 more: no manifest found, chunks start at h2" in warnings
 
 
 @pytest.mark.parametrize("damaged", ["store.sqlite", "words/meta.json", "words/version.json"])

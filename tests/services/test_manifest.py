@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bedstone.ingest.chunking.by_heading import Strategy
-from bedstone.services.docs.source.folder import DocumentsFolder
+from bedstone.services.docs.source.folder import DocumentsFolder, strategy_key
 from bedstone.services.docs.source.front_matter import split_front_matter
 from bedstone.services.docs.source.globs import glob_pattern
 from bedstone.services.docs.source.manifest import InvalidManifest, parse_manifest
@@ -130,7 +130,7 @@ def test_files_that_are_none_are_named(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path)
     folder = DocumentsFolder(tmp_path)
     assert [str(path) for path in folder.paths()] == ["bad.md", "null.md"]
-    for name, words in (("null.md", "binary data"), ("bad.md", "UTF-8 (byte 0)"), ("gone.md", "No such file")):
+    for name, words in (("null.md", "not a text file"), ("bad.md", "UTF-8 (byte 0)"), ("gone.md", "No such file")):
         with pytest.raises(Exception, match=name) as error:
             folder.read(name)
         assert words in str(error.value)
@@ -146,3 +146,23 @@ def test_digests_are_those_of_earlier_versions(tmp_path: Path) -> None:
     file = DocumentsFolder(tmp_path).read("a.md")
     assert file.digest == "bdb1089d2fb4a48420fdf359c6adef9e"
     assert file.signature == "529c7530655da8b11c851a795914edba"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "key"),
+    [
+        (Strategy(), "Strategy(chunk_by='h2', max_chunk_size=20000, min_chunk_size=0)"),
+        (Strategy("file"), "Strategy(chunk_by='file', max_chunk_size=20000, min_chunk_size=0)"),
+        (Strategy("h3", 900, 50), "Strategy(chunk_by='h3', max_chunk_size=900, min_chunk_size=50)"),
+    ],
+)
+def test_the_spelling_of_a_strategy_in_digests_never_changes(strategy: Strategy, key: str) -> None:
+    assert strategy_key(strategy) == key
+
+
+def test_digests_and_signatures_equal_those_of_existing_indexes(tmp_path: Path) -> None:
+    (tmp_path / ".docs-mcp.json").write_text(manifest(metadata={"language": "go"}, strategy={"chunk_by": "h1"}))
+    (tmp_path / "a.md").write_text("# A\n")
+    os.utime(tmp_path / "a.md", ns=(10**18, 10**18))
+    file = DocumentsFolder(tmp_path).read("a.md")
+    assert (file.digest, file.signature) == ("cc32572f6bcdb903715ef37a36574829", "fde700f12ec38c5f18521444caa99ac5")

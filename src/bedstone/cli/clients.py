@@ -1,4 +1,4 @@
-"""MCP clients, and how their configuration names a server."""
+"""MCP clients, and the configuration that connects each to a server."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Client:
-    """An MCP client: where its configuration lives, here and in words, and under which key servers stand."""
+    """An MCP client: the path of its configuration, the text that describes it, and the key of its servers."""
 
     title: str
     path: Callable[[], Path]
@@ -40,28 +40,28 @@ CLIENTS = {
 
 
 def network_entry(url: str, *, kind: str = "http", guarded: bool = False) -> dict[str, Any]:
-    """The entry for a server that is already running; the token stays a blank to fill in."""
+    """Return the entry for a running server, with a placeholder for the token."""
     entry: dict[str, Any] = {"type": kind, "url": url}
     return entry | {"headers": {"Authorization": "Bearer <token>"}} if guarded else entry
 
 
 def snippet(entry: dict[str, Any], key: str = "mcpServers") -> str:
-    """A whole configuration to paste."""
+    """Return a complete configuration to paste."""
     return json.dumps({key: {"bedstone": entry}}, indent=2)
 
 
-def configurations(url: str, *, guarded: bool, start: tuple[str, Sequence[str]]) -> list[tuple[str, str, str]]:
-    """For each client its name, what to do, and what to paste there; `start` is our program and what it was given."""
-    program, given = start
+def client_configurations(url: str, *, guarded: bool, start: tuple[str, Sequence[str]]) -> list[tuple[str, str, str]]:
+    """Return name, instruction and text to paste for each client; `start` is our program and its arguments."""
+    program, arguments = start
     entry = network_entry(url, guarded=guarded)
-    made = [
-        (client.title, f"Into {client.place}:", snippet(entry, client.key))
+    clients = [
+        (client.title, f"Add to {client.place}:", snippet(entry, client.key))
         if client.remote
         else (
             client.title,
-            "It starts its servers itself. On this machine, with this server's settings:",
-            shlex.join((program, "install", name, "--write", *given)),
+            f"{client.title} starts its own servers. Run on this machine, with the settings of this server:",
+            shlex.join((program, "install", name, "--write", *arguments)),
         )
         for name, client in CLIENTS.items()
     ]
-    return [*made, ("Others", "Their MCP configuration, or the address alone:", snippet(entry))]
+    return [*clients, ("Other clients", "Add to the MCP configuration, or use the address only:", snippet(entry))]

@@ -1,4 +1,4 @@
-"""`bedstone docs`: make a corpus searchable."""
+"""`bedstone docs`: build and inspect docs indexes."""
 
 import json
 import sys
@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from bedstone.services.docs.builder import BuildReport
 
 DOCS_FLAGS = {"--data-dir": "data_dir"}
-QUIET_SECONDS = 10.0  # between lines where nobody sees a bar move
+QUIET_SECONDS = 10.0  # between lines of progress without a terminal
+PATH = click.Path(path_type=Path)
+BUILD_OPTIONS = (
+    click.option("--out", type=PATH, help="Index folder.  [default: docs/<name> in the data folder]"),
+    click.option("--description", help="Description of the corpus, for the description of search_docs."),
+    click.option("--mcp-server-instructions", "instructions", help="Instructions for agents."),
+    click.option("--tool-description-search", help="Replaces the description of search_docs."),
+    click.option("--tool-description-get-doc", help="Replaces the description of get_doc."),
+    click.option("--rebuild-cache", is_flag=True, help="Rebuild the index from scratch."),
+)
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -27,113 +36,94 @@ def docs() -> None:
     """Make documentation searchable."""
 
 
-def _folder(command: Command) -> Command:
-    """DIR, or --docs-dir DIR."""
-    command = click.option("--docs-dir", type=click.Path(path_type=Path), help="The documents; the same as FOLDER.")(
-        command
-    )
-    return click.argument("folder", required=False, type=click.Path(path_type=Path))(command)
+def _folder_argument(command: Command) -> Command:
+    """Add FOLDER and its alias --docs-dir."""
+    command = click.option("--docs-dir", type=PATH, help="Documents folder; same as FOLDER.")(command)
+    return click.argument("folder", required=False, type=PATH)(command)
 
 
 def _build_options(command: Command) -> Command:
-    for option in reversed(
-        [
-            click.option(
-                "--out",
-                type=click.Path(path_type=Path),
-                help="Index folder [default: docs/<name> in the data folder].",
-            ),
-            click.option("--description", help="What the corpus is, for the tool's description."),
-            click.option("--mcp-server-instructions", "instructions", help="Instructions for agents."),
-            click.option("--tool-description-search", help="Replaces the description of search_docs."),
-            click.option("--tool-description-get-doc", help="Replaces the description of get_doc."),
-            click.option("--rebuild-cache", is_flag=True, help="Build everything again, also what did not change."),
-        ]
-    ):
+    for option in reversed(BUILD_OPTIONS):
         command = option(command)
-    return _folder(settings_options(DOCS_FLAGS | EMBEDDING_FLAGS)(command))
+    return _folder_argument(settings_options(DOCS_FLAGS | EMBEDDING_FLAGS)(command))
 
 
 @docs.command
 @_build_options
 def build(folder: Path | None, docs_dir: Path | None, **options: Any) -> None:
-    """Index the documents in FOLDER; what did not change since the last build costs nothing.
+    """Index the documents in FOLDER; files that did not change since the last build are skipped.
 
-    Words can be searched first, vectors follow; an interrupted build is picked up where it was.
+    Keyword search is available first, vectors follow. The next build resumes an interrupted one.
     """
-    source = _chosen(folder, docs_dir)
-    report = _build(source, _target(source, options), options)
+    source = _require_folder(folder, docs_dir)
+    report = _build(source, _index_folder(source, options), options)
     if not report.files:
-        found = f"none of {report.unreadable} files could be read" if report.unreadable else "no documents were found"
-        click.echo(f"Nothing to search in {source}: {found} (.md, .mdx, .rst, .txt, .html).", err=True)
+        reason = f"{_count(report.unreadable, 'file')} unreadable" if report.unreadable else "no documents found"
+        click.echo(f"Nothing indexed in {source}: {reason} (.md, .mdx, .rst, .txt, .html).", err=True)
         sys.exit(1 if report.unreadable else 0)
 
 
 @docs.command
 @_build_options
 def watch(folder: Path | None, docs_dir: Path | None, **options: Any) -> None:
-    """Build, and build again whenever a document changes; servers of the index follow by themselves."""
+    """Build an index, and rebuild it when documents change; running servers reload it."""
     from bedstone.services.docs.watcher import CorpusWatcher
 
-    source = _chosen(folder, docs_dir)
-    target = _target(source, options)
-    click.echo(f"Watching {source}; Ctrl-C ends.", err=True)
-    watcher = CorpusWatcher(
-        source, target, lambda: _build(source, target, options | {"rebuild_cache": False}), watch=True
-    )
+    source = _require_folder(folder, docs_dir)
+    target = _index_folder(source, options)
+    click.echo(f"Watching {source} (press Ctrl-C to stop)", err=True)
+    options["rebuild_cache"] = False
     with suppress(KeyboardInterrupt):
-        watcher.run()
+        CorpusWatcher(source, target, lambda: _build(source, target, options), watch=True).run()
 
 
 @docs.command
-@_folder
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@_folder_argument
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def validate(folder: Path | None, docs_dir: Path | None, as_json: bool) -> None:
-    """Check manifests, files, links and prompt templates; ends with an error code if something cannot be indexed."""
-    from bedstone.services.docs.validation import check_documents
+    """Check manifests, files, links and prompt templates; the exit code is 1 if a file cannot be indexed."""
+    from bedstone.services.docs.validation import validate_documents
 
-    report = check_documents(_chosen(folder, docs_dir), _Bar())
+    report = validate_documents(_require_folder(folder, docs_dir), _ProgressBar())
     if as_json:
         click.echo(json.dumps(vars(report), ensure_ascii=False, indent=2))
     else:
-        for error in report.errors:
-            click.echo(f"Error: {error}", err=True)
-        for warning in report.warnings:
-            click.echo(f"Warning: {warning}", err=True)
+        lines = [f"Error: {error}" for error in report.errors] + [f"Warning: {text}" for text in report.warnings]
+        click.echo("".join(f"{line}\n" for line in lines), err=True, nl=False)
         click.echo(
-            f"{report.files} files validated, {report.chunks} chunks, {len(report.warnings)} warnings, "
-            f"{len(report.errors)} errors."
+            f"Validated {_count(report.files, 'file')} with {_count(report.chunks, 'chunk')}: "
+            f"{_count(len(report.errors), 'error')}, {_count(len(report.warnings), 'warning')}."
         )
     if report.errors:
         sys.exit(1)
 
 
 @docs.command
-@_folder
+@_folder_argument
 def fix(folder: Path | None, docs_dir: Path | None) -> None:
-    """Write a manifest (.docs-mcp.json) that cuts each file where its headings are; one that exists is left alone."""
+    """Write a manifest (.docs-mcp.json) that chunks each file by its headings; an existing one is not changed."""
     from bedstone.services.docs.source.folder import DocumentsFolder
     from bedstone.services.docs.source.manifest import NAME
     from bedstone.services.docs.source.suggestion import suggest_manifest
 
-    source = _chosen(folder, docs_dir)
+    source = _require_folder(folder, docs_dir)
     target = source / NAME
     if target.exists():
-        click.echo(f"{target} exists; nothing was changed.")
+        click.echo(f"{target} already exists; nothing was changed.")
         return
     manifest = suggest_manifest(DocumentsFolder(source))
     target.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    others = len(manifest.get("overrides", []))
-    click.echo(f"Wrote {target}: cut at {manifest['strategy']['chunk_by']}, {others} files otherwise.")
+    overrides = _count(len(manifest.get("overrides", [])), "override")
+    click.echo(f"Wrote {target}: chunk by {manifest['strategy']['chunk_by']}, {overrides}.")
 
 
 @docs.command
-@click.argument("index", required=False, type=click.Path(path_type=Path))
+@click.argument("index", required=False, type=PATH)
 @click.argument("path", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @settings_options(DOCS_FLAGS)
 def inspect(index: Path | None, path: str | None, as_json: bool, **options: Any) -> None:
-    """Show what an index holds; with PATH (a file or a chunk id) the chunks of that file."""
+    """Show what an index contains; with PATH (a file or a chunk id), show the chunks of that file."""
     from bedstone.services.docs.corpus import DocsCorpus
     from bedstone.services.docs.opening import default_index
 
@@ -145,7 +135,7 @@ def inspect(index: Path | None, path: str | None, as_json: bool, **options: Any)
         click.echo(json.dumps(facts, ensure_ascii=False, indent=2))
         return
     for fact in facts if isinstance(facts, list) else [facts]:
-        click.echo("\n".join(f"{key:13} {_shown(value)}" for key, value in fact.items()))
+        click.echo("\n".join(f"{key:13} {_format_value(value)}" for key, value in fact.items()))
         click.echo()
 
 
@@ -171,8 +161,8 @@ def _chunk_facts(corpus: Any, path: str) -> list[dict[str, Any]]:
             chunks, _, _ = corpus.read(path, 0)
         except NotFound:
             near = corpus.nearest_ids(path)
-            named = f" Nearest: {', '.join(near)}" if near else ""
-            raise InvalidInput(f"The index has no file or chunk {path}, or it is empty.{named}") from None
+            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            raise InvalidInput(f"The index has no file or chunk {path}, or the file is empty.{hint}") from None
     return [
         {
             "chunk_id": stored.head.id,
@@ -187,22 +177,22 @@ def _chunk_facts(corpus: Any, path: str) -> list[dict[str, Any]]:
     ]
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, dict):
-        return "; ".join(f"{key}: {_shown(item)}" for key, item in value.items()) or "-"
+        return "; ".join(f"{key}: {_format_value(item)}" for key, item in value.items()) or "-"
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "-"
     return "-" if value is None else str(value).replace("\n", "\n" + " " * 14)
 
 
-def _chosen(folder: Path | None, docs_dir: Path | None) -> Path:
+def _require_folder(folder: Path | None, docs_dir: Path | None) -> Path:
     source = folder or docs_dir
     if source is None:
-        raise InvalidInput("Say which folder: bedstone docs build DIR")
+        raise InvalidInput("Missing argument FOLDER. For example: bedstone docs build DIR")
     return source
 
 
-def _target(source: Path, options: dict[str, Any]) -> Path:
+def _index_folder(source: Path, options: dict[str, Any]) -> Path:
     from bedstone.services.docs.opening import index_folder
 
     return options["out"] or index_folder(layout.docs_indexes(configuration(options).settings), source)
@@ -212,27 +202,33 @@ def _build(source: Path, target: Path, options: dict[str, Any]) -> "BuildReport"
     from bedstone.app import make_services
     from bedstone.services.docs.builder import BuildOptions, DocsBuilder
 
-    settings = configuration(options).settings
-    described = {"search_docs": options["tool_description_search"], "get_doc": options["tool_description_get_doc"]}
+    embedder = make_services(configuration(options).settings).context.embedders.get()
+    descriptions = {"search_docs": options["tool_description_search"], "get_doc": options["tool_description_get_doc"]}
     build_options = BuildOptions(
         description=options["description"],
         instructions=options["instructions"],
-        tool_descriptions={name: text for name, text in described.items() if text},
+        tool_descriptions={name: text for name, text in descriptions.items() if text},
         fresh=options["rebuild_cache"],
     )
-    report = DocsBuilder(source, target, make_services(settings).context.embedders.get(), build_options, _Bar()).build()
+    started = time.monotonic()
+    report = DocsBuilder(source, target, embedder, build_options, _ProgressBar()).build()
     for warning in report.warnings:
         click.echo(f"Warning: {warning}", err=True)
-    left_out = f"{report.unreadable} could not be read, " if report.unreadable else ""
+    changes = [f"{report.changed} changed", f"{report.removed} removed"]
+    changes += [f"{report.unreadable} unreadable"] if report.unreadable else []
     click.echo(
-        f"{report.files} files, {report.chunks} chunks in {target}: {report.changed} files read anew, "
-        f"{report.removed} removed, {left_out}{len(report.warnings)} warnings."
+        f"Indexed {_count(report.chunks, 'chunk')} from {_count(report.files, 'file')} "
+        f"in {time.monotonic() - started:.1f} s ({', '.join(changes)}): {target}"
     )
     return report
 
 
-class _Bar:
-    """A line that moves on a terminal, and one line a step elsewhere."""
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+class _ProgressBar:
+    """Progress: a bar on a terminal, one line per step elsewhere."""
 
     def __init__(self) -> None:
         self._step = ""
@@ -244,7 +240,7 @@ class _Bar:
             if now >= self._next or done >= total:
                 self._next = now + 0.1
                 width = 30 * done // max(total, 1)
-                bar = f"{step:16} [{'#' * width:30}] {done}/{total}"
+                bar = f"{step:17} [{'#' * width:30}] {done}/{total}"
                 click.echo(f"\r{bar}" + ("\n" if done >= total else ""), nl=False, err=True)
         elif step != self._step or now >= self._next:
             self._next = now + QUIET_SECONDS

@@ -1,4 +1,4 @@
-"""`bedstone doctor`: check what the server needs, and say what to do about what is missing."""
+"""`bedstone doctor`: check what the server needs, and suggest a fix for every problem."""
 
 import json
 import platform
@@ -20,13 +20,13 @@ from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, set
 from bedstone.errors import BedstoneError
 from bedstone.settings import LogSettings, Settings
 
-LARGE_KB = 800_000  # as JSON in an event this comes near the 1 MiB that clients take
+MAX_EVENT_KB_BYTES = 800_000  # as JSON in an event, more exceeds the 1 MiB that clients accept
 MARKS = {"ok": "[green]ok[/green]", "note": "[yellow]note[/yellow]", "problem": "[red]problem[/red]"}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at, and what to do about it."""
+    """The result of one check, with a fix if there is a problem."""
 
     subject: str
     verdict: Literal["ok", "note", "problem"]
@@ -37,9 +37,9 @@ class Finding:
 @settings_options(CONTENT_FLAGS | SERVER_FLAGS)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(*, as_json: bool, **options: Any) -> None:
-    """Check settings, folders and optional parts; the exit code is 1 if something must be mended."""
+    """Check settings, folders and optional parts; the exit code is 1 if there is a problem."""
     configure_logging(LogSettings(level="error"))
-    findings = list(examine(options))
+    findings = list(run_checks(options))
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
@@ -47,8 +47,8 @@ def doctor(*, as_json: bool, **options: Any) -> None:
     sys.exit(any(finding.verdict == "problem" for finding in findings))
 
 
-def examine(options: dict[str, Any]) -> Iterator[Finding]:
-    """Look at everything, in the order one would mend it."""
+def run_checks(options: dict[str, Any]) -> Iterator[Finding]:
+    """Run all checks, in the order in which to fix problems."""
     yield Finding("bedstone", "ok", f"{__version__} on Python {platform.python_version()}, mcp {version('mcp')}")
     try:
         loaded = configuration(options)
@@ -56,30 +56,30 @@ def examine(options: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("settings", "problem", error.message)
         return
     settings = loaded.settings
-    yield Finding("settings", "ok", "valid; `bedstone settings` shows them")
+    yield Finding("settings", "ok", "valid; list them with `bedstone settings`")
     yield from (Finding("settings", "note", warning) for warning in loaded.warnings)
-    yield _toolsets(settings)
-    yield _data_folder(settings.data_folder)
-    yield _kb(settings)
-    yield _model()
-    yield _access(settings)
-    yield _port(settings)
+    yield _check_toolsets(settings)
+    yield _check_data_folder(settings.data_folder)
+    yield _check_kb(settings)
+    yield _check_model()
+    yield _check_access(settings)
+    yield _check_port(settings)
 
 
-def _toolsets(settings: Settings) -> Finding:
+def _check_toolsets(settings: Settings) -> Finding:
     try:
         return Finding("toolsets", "ok", ", ".join(choose_toolsets(settings)))
     except BedstoneError as error:
         return Finding("toolsets", "problem", error.message)
 
 
-def _data_folder(folder: Path) -> Finding:
+def _check_data_folder(folder: Path) -> Finding:
     if problem := explain_unwritable(folder):
         return Finding("data folder", "problem", f"{problem} Choose another with --data-dir.")
-    return Finding("data folder", "ok", f"{folder}{'' if folder.exists() else ' (made when first needed)'}")
+    return Finding("data folder", "ok", f"{folder}{'' if folder.exists() else ' (created when needed)'}")
 
 
-def _kb(settings: Settings) -> Finding:
+def _check_kb(settings: Settings) -> Finding:
     from bedstone.services.text_file import TextFile
 
     path = settings.kb.file_path
@@ -88,22 +88,20 @@ def _kb(settings: Settings) -> Finding:
     file = TextFile(path).load()
     if file.problem:
         return Finding("kb file", "problem", file.problem)
-    if file.size_bytes > LARGE_KB:
-        advice = (
-            "handshake-era HTTP clients can only get it whole with mcp.json_response = true, and SSE clients not at all"
-        )
+    if file.size_bytes > MAX_EVENT_KB_BYTES:
+        advice = "too large for SSE clients; other HTTP clients need mcp.json_response = true"
         return Finding("kb file", "note", f"{path}, {file.size_bytes} bytes: {advice}.")
     return Finding("kb file", "ok", f"{path}, {file.size_bytes} bytes")
 
 
-def _model() -> Finding:
+def _check_model() -> Finding:
     if find_spec("bedstone_minilm") is None:
-        advice = "Not installed: search goes by words alone. Add it with: pip install 'bedstone[minilm]'"
+        advice = "Not installed, so search is keyword only. Install it with: pip install 'bedstone[minilm]'"
         return Finding("embedding model", "note", advice)
     return Finding("embedding model", "ok", f"bedstone-minilm {version('bedstone-minilm')}")
 
 
-def _access(settings: Settings) -> Finding:
+def _check_access(settings: Settings) -> Finding:
     from bedstone.transports.access import Access
 
     try:
@@ -111,16 +109,16 @@ def _access(settings: Settings) -> Finding:
         Access.for_address(settings.mcp.host, allowed_hosts=settings.mcp.allowed_hosts, token=token)
     except BedstoneError as error:
         return Finding("access", "problem", error.message)
-    return Finding("access", "ok", "with a token" if token else "this machine only")
+    return Finding("access", "ok", "token required" if token else "this machine only")
 
 
-def _port(settings: Settings) -> Finding:
+def _check_port(settings: Settings) -> Finding:
     port = settings.mcp.port
     with socket.socket() as probe:
         if probe.connect_ex(("127.0.0.1", port)) != 0:
             return Finding("port", "ok", f"{port} is free")
     verdict: Literal["note", "problem"] = "note" if settings.mcp.transport == "stdio" else "problem"
-    return Finding("port", verdict, f"Something already listens on {port}. Choose another with --port.")
+    return Finding("port", verdict, f"Port {port} is in use. Choose another with --port.")
 
 
 def _print(findings: list[Finding]) -> None:

@@ -1,4 +1,4 @@
-"""`bedstone eval`: how good the search is."""
+"""`bedstone eval`: measure search quality."""
 
 import json
 import shlex
@@ -13,7 +13,7 @@ import click
 
 from bedstone.cli.options import configuration, settings_options
 from bedstone.errors import InvalidInput, Unavailable
-from bedstone.evaluation.history import keep_run
+from bedstone.evaluation.history import save_run
 from bedstone.search.hits import Mode
 
 EVALUATION_FLAGS = {"--data-dir": "data_dir"}
@@ -21,8 +21,8 @@ CASES = click.option(
     "--cases", "cases_file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="JSON list of cases: query, expectedChunkId or expectedFiles, filters, category.",
 )  # fmt: skip
-WRITTEN = click.Path(dir_okay=False, path_type=Path)
-RUN_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
+INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.group("eval")
@@ -33,7 +33,7 @@ def evaluation() -> None:
 @evaluation.command
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--mode", type=click.Choice(["hybrid", "words", "vectors"]), default="hybrid", show_default=True)
-@click.option("--json", "json_file", type=WRITTEN, help="Write the figures to this file.")
+@click.option("--json", "json_file", type=OUTPUT_FILE, help="Write the results to this file.")
 @settings_options(EVALUATION_FLAGS)
 def beir(folder: Path, mode: Mode, json_file: Path | None, **options: Any) -> None:
     """Evaluate a labelled set in BEIR layout: corpus.jsonl, queries.jsonl, qrels/test.tsv."""
@@ -41,15 +41,14 @@ def beir(folder: Path, mode: Mode, json_file: Path | None, **options: Any) -> No
     from bedstone.evaluation.beir import LabelledSet, build_engine, evaluate
 
     labelled = LabelledSet.read(folder)
-    services = make_services(configuration(options).settings)
+    settings = configuration(options).settings
+    services = make_services(settings)
     embedder = None if mode == "words" else services.context.embedders.get()
     with click.progressbar(length=len(labelled.documents), label="Embedding", file=sys.stderr) as bar:
         engine = build_engine(labelled, embedder, bar.update)
     figures = {name: round(value, 4) for name, value in evaluate(labelled, engine, mode).items()}
     quality = {name: value for name, value in figures.items() if "@" in name}
-    keep_run(
-        {"name": f"{folder.resolve().name}, {mode}", "quality": quality}, configuration(options).settings.data_folder
-    )
+    save_run({"name": f"{folder.resolve().name}, {mode}", "quality": quality}, settings.data_folder)
     text = json.dumps({"set": folder.name, "mode": mode} | figures)
     if json_file:
         json_file.write_text(text + "\n", encoding="utf-8")
@@ -58,53 +57,54 @@ def beir(folder: Path, mode: Mode, json_file: Path | None, **options: Any) -> No
 
 @evaluation.command("run", context_settings={"ignore_unknown_options": True})
 @CASES
-@click.option("--server-command", help="The server, as one text; instead of COMMAND.")
-@click.option("--server-arg", "server_arguments", multiple=True, help="An argument of --server-command.")
-@click.option("--url", help="A server that listens on HTTP, instead of a command.")
-@click.option("--pid", type=int, help="Its process, to measure CPU and memory.")
-@click.option("--token-file", type=RUN_FILE, help="File with the token it wants.")
-@click.option("--build-command", help="Run this first, and measure it.")
-@click.option("--warmup-queries", type=int, default=20, show_default=True, help="Cases asked before measuring.")
-@click.option("--repeat", type=click.IntRange(1), default=1, show_default=True, help="Ask all cases so many times.")
-@click.option("--file-level", is_flag=True, help="The right file counts, whichever chunk of it.")
-@click.option("--no-filters", is_flag=True, help="Leave out the filters of the cases.")
-@click.option("--baseline", type=RUN_FILE, help="Compare with this run, as a Markdown table.")
-@click.option("--json", "--out", "json_file", type=WRITTEN, help="Write the figures to this file.")
-@click.option("--name", help="Name of the run  [default: name of the cases]")
+@click.option("--server-command", help="Command of the server as one string, instead of COMMAND.")
+@click.option("--server-arg", "server_arguments", multiple=True, help="Argument for --server-command; can be repeated.")
+@click.option("--url", help="Address of a running server, instead of a command.")
+@click.option("--pid", type=int, help="Process id of that server, to measure CPU and memory.")
+@click.option("--token-file", type=INPUT_FILE, help="File with the access token of that server.")
+@click.option("--build-command", help="Command to run first and to measure.")
+@click.option("--warmup-queries", type=int, default=20, show_default=True, help="Number of searches before measuring.")
+@click.option("--repeat", type=click.IntRange(1), default=1, show_default=True, help="Times to run all cases.")
+@click.option("--file-level", is_flag=True, help="Count any chunk of an expected file as a hit.")
+@click.option("--no-filters", is_flag=True, help="Ignore the filters of the cases.")
+@click.option("--baseline", type=INPUT_FILE, help="Run to compare with; prints a Markdown table.")
+@click.option("--json", "--out", "json_file", type=OUTPUT_FILE, help="Write the results to this file.")
+@click.option("--name", help="Name of the run.  [default: name of the cases file]")
 @click.argument("command", nargs=-1)
 @settings_options(EVALUATION_FLAGS)
 def run(cases_file: Path, baseline: Path | None, json_file: Path | None, name: str | None, **options: Any) -> None:
-    """Run cases against any MCP server that has search_docs and get_doc: COMMAND after --, or --url.
+    """Run cases against any MCP server with search_docs and get_doc: COMMAND after --, or --url.
 
-    Prints the figures as JSON, or with --baseline what changed. Every run is kept in the data folder.
+    Prints the results as JSON, or with --baseline a comparison. Every run is saved in the data folder.
     """
-    from bedstone.evaluation.run import comparison, read_cases
+    from bedstone.evaluation.cases import read_cases
+    from bedstone.evaluation.report import compare_runs
 
     cases = read_cases(cases_file, filters=not options["no_filters"])
-    built = _measured_build(options["build_command"]) if options["build_command"] else {}
-    report = _run(cases, options) | built
+    build = _measure_build(options["build_command"]) if options["build_command"] else {}
+    report = _run(cases, options) | build
     title = name or cases_file.name.removesuffix(".json").removesuffix(".cases")
-    report = keep_run({"name": title, **report}, configuration(options).settings.data_folder)
+    report = save_run({"name": title, **report}, configuration(options).settings.data_folder)
     text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
     for message in report["error_messages"]:
         click.echo(f"Error: {message}", err=True)
     if json_file:
         json_file.write_text(text, encoding="utf-8")
     if baseline:
-        click.echo(comparison({"baseline": _read_run(baseline), "now": report}), nl=False)
+        click.echo(compare_runs({"baseline": _read_run(baseline), "now": report}), nl=False)
     elif not json_file:
         click.echo(text, nl=False)
     else:
-        click.echo(comparison({title: report}), nl=False)
+        click.echo(compare_runs({title: report}), nl=False)
 
 
 @evaluation.command
-@click.argument("runs", nargs=-1, required=True, type=RUN_FILE)
-@click.option("--svg", type=WRITTEN, help="Draw a chart too.")
+@click.argument("runs", nargs=-1, required=True, type=INPUT_FILE)
+@click.option("--svg", type=OUTPUT_FILE, help="Write a chart to this file too.")
 def compare(runs: tuple[Path, ...], svg: Path | None) -> None:
     """Compare runs with the first one, as a Markdown table."""
     from bedstone.evaluation.charts import bar_chart
-    from bedstone.evaluation.run import comparison
+    from bedstone.evaluation.report import compare_runs
 
     named: dict[str, dict[str, Any]] = {}
     for path in runs:
@@ -113,7 +113,7 @@ def compare(runs: tuple[Path, ...], svg: Path | None) -> None:
         named[title if title not in named else f"{title} ({path.stem})"] = report
     if svg:
         svg.write_text(bar_chart(named, "Search quality and cost"), encoding="utf-8")
-    click.echo(comparison(named), nl=False)
+    click.echo(compare_runs(named), nl=False)
 
 
 @evaluation.command
@@ -122,15 +122,16 @@ def compare(runs: tuple[Path, ...], svg: Path | None) -> None:
 @click.option(
     "--provider", "providers", multiple=True, default=("none", "minilm"), show_default=True,
     type=click.Choice(["none", "minilm", "openai", "hash"]),
-    help="An embedding provider to build with; several are compared.",
+    help="Embedding provider to build with; repeat it to compare several.",
 )  # fmt: skip
-@click.option("--serve-arg", "serve_arguments", multiple=True, help="A further option of `bedstone serve`.")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for reports and a chart.")
+@click.option("--serve-arg", "serve_arguments", multiple=True, help="Option for `bedstone serve`; can be repeated.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for the results and a chart.")
 @settings_options(EVALUATION_FLAGS)
 def benchmark(cases_file: Path, docs_dir: Path, providers: tuple[str, ...], out: Path | None, **options: Any) -> None:
-    """Build and measure several configurations of one corpus, and compare them."""
+    """Build one corpus with several embedding providers, measure and compare them."""
+    from bedstone.evaluation.cases import read_cases
     from bedstone.evaluation.charts import bar_chart
-    from bedstone.evaluation.run import comparison, read_cases
+    from bedstone.evaluation.report import compare_runs
 
     cases = read_cases(cases_file)
     reports: dict[str, dict[str, Any]] = {}
@@ -138,14 +139,14 @@ def benchmark(cases_file: Path, docs_dir: Path, providers: tuple[str, ...], out:
         for provider in providers:
             index = Path(folder) / provider
             bedstone = [sys.executable, "-m", "bedstone"]
-            build = [*bedstone, "docs", "build", "--docs-dir", str(docs_dir), "--out", str(index)]
-            built = _measured_build(shlex.join([*build, "--embedding-provider", provider]))
+            command = [*bedstone, "docs", "build", "--docs-dir", str(docs_dir), "--out", str(index)]
+            build = _measure_build(shlex.join([*command, "--embedding-provider", provider]))
             size = sum(path.stat().st_size for path in index.rglob("*") if path.is_file()) / 1e6
-            command = (*bedstone, "serve", "--toolsets", "docs", "--docs-index", str(index))
-            measured = _run(cases, {"command": (*command, *options["serve_arguments"])})
-            report = {"name": f"{docs_dir.name}, {provider}", **measured, **built, "index_mb": round(size, 1)}
-            reports[provider] = keep_run(report, configuration(options).settings.data_folder)
-    table = comparison(reports)
+            serve = (*bedstone, "serve", "--toolsets", "docs", "--docs-index", str(index))
+            measured = _run(cases, {"command": (*serve, *options["serve_arguments"])})
+            report = {"name": f"{docs_dir.name}, {provider}", **measured, **build, "index_mb": round(size, 1)}
+            reports[provider] = save_run(report, configuration(options).settings.data_folder)
+    table = compare_runs(reports)
     if out:
         out.mkdir(parents=True, exist_ok=True)
         for provider, report in reports.items():
@@ -156,16 +157,16 @@ def benchmark(cases_file: Path, docs_dir: Path, providers: tuple[str, ...], out:
 
 
 def _run(cases: Any, options: dict[str, Any]) -> dict[str, Any]:
-    from bedstone.evaluation.probe import HttpServer, PipedServer, Probe
+    from bedstone.evaluation.probe import HttpServer, Probe, StdioServer
     from bedstone.evaluation.run import RunOptions, run_cases
 
     command = [*options.get("command", ())]
     if options.get("server_command"):
         command = [*shlex.split(options["server_command"]), *options["server_arguments"]]
     if bool(command) == bool(options.get("url")):
-        raise InvalidInput("Say which server: a command after --, or --url.")
+        raise InvalidInput("Name the server: a command after --, or --url.")
     token = options.get("token_file") and options["token_file"].read_text(encoding="utf-8").strip()
-    server = PipedServer(command) if command else HttpServer(str(options["url"]), options.get("pid"), token)
+    server = StdioServer(command) if command else HttpServer(str(options["url"]), options.get("pid"), token)
     try:
         probe = Probe(server)
         run_options = RunOptions(
@@ -177,14 +178,14 @@ def _run(cases: Any, options: dict[str, Any]) -> dict[str, Any]:
         server.close()
 
 
-def _measured_build(command: str) -> dict[str, float]:
-    """Run a command; its wall and CPU time."""
+def _measure_build(command: str) -> dict[str, float]:
+    """Run a command; return its wall and CPU time."""
     import resource
 
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(shlex.split(command), stdout=subprocess.DEVNULL, check=False)  # noqa: S603
     if done.returncode:
-        raise Unavailable(f"The build ended with code {done.returncode}: {command}")
+        raise Unavailable(f"The build failed with exit code {done.returncode}: {command}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {"build_s": round(time.perf_counter() - started, 2), "build_cpu_s": round(cpu, 2)}
@@ -194,7 +195,7 @@ def _read_run(path: Path) -> dict[str, Any]:
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise InvalidInput(f"{path} is no run of an evaluation: {error}") from None
+        raise InvalidInput(f"{path} is not a saved run of `bedstone eval`: {error}") from None
     if not isinstance(report, dict) or "quality" not in report:
-        raise InvalidInput(f"{path} is no run of an evaluation.")
+        raise InvalidInput(f"{path} is not a saved run of `bedstone eval`: it has no quality figures.")
     return report

@@ -15,7 +15,7 @@ import click
 
 from bedstone.app import choose_toolsets
 from bedstone.cli.clients import CLIENTS, Client, network_entry
-from bedstone.cli.options import CONTENT_FLAGS, configuration, given_arguments, settings_options
+from bedstone.cli.options import CONTENT_FLAGS, configuration, serve_arguments, settings_options
 from bedstone.errors import InvalidSetting
 from bedstone.settings import Settings, environment_name, setting_fields
 
@@ -27,7 +27,7 @@ NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 @settings_options(CONTENT_FLAGS)
 @click.option("--url", help="Connect to a running server, such as http://localhost:3000/mcp, instead of starting one.")
 @click.option("--server-name", default="bedstone", show_default=True, help="Name of the entry.")
-@click.option("--write", is_flag=True, help="Write it into the client's configuration file; other entries are kept.")
+@click.option("--write", is_flag=True, help="Write it into the client's configuration file; other entries stay.")
 def install(client: str, *, url: str | None, server_name: str, write: bool, **options: Any) -> None:
     """Print (or write) the configuration that connects CLIENT to Bedstone.
 
@@ -35,45 +35,43 @@ def install(client: str, *, url: str | None, server_name: str, write: bool, **op
     """
     target = CLIENTS[client]
     if not NAME.fullmatch(server_name):
-        raise InvalidSetting(f"Not a name for an entry: {server_name!r}. Use letters, digits, _ and -.")
-    entry = _address(target, url, configuration(options).settings) if url else _start(options)
+        raise InvalidSetting(f"Invalid server name {server_name!r}. Use letters, digits, _ and -.")
+    entry = _network_entry(target, url, configuration(options).settings) if url else _command_entry(options)
     fragment = {target.key: {server_name: entry}}
     path = target.path()
     if not write:
         click.echo(json.dumps(fragment, indent=2))
-        click.echo(f"\nGoes into {path}; --write puts it there.", err=True)
+        click.echo(f"\nAdd this to {path}, or run the command again with --write.", err=True)
         return
     try:
-        _write(path.resolve(), _merge(path, _read(path), fragment))
+        _replace_file(path.resolve(), _merge(path, _read_configuration(path), fragment))
     except OSError as error:
-        raise InvalidSetting(f"Cannot write {path}: {error.strerror}") from error
-    click.echo(f"Wrote {server_name} into {path}. Restart {target.title} to use it.")
+        raise InvalidSetting(f"Cannot write {path}: {error.strerror}.") from error
+    click.echo(f"Added {server_name} to {path}. Restart {target.title} to use it.")
 
 
-def _address(target: Client, url: str, settings: Settings) -> dict[str, Any]:
+def _network_entry(target: Client, url: str, settings: Settings) -> dict[str, Any]:
     if not target.remote:
-        raise InvalidSetting(
-            f"{target.title} starts its servers itself: leave out --url, or add the address in its settings."
-        )
+        raise InvalidSetting(f"{target.title} starts its own servers. Omit --url, or add the address in its settings.")
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-        raise InvalidSetting(f"Not an address: {url!r}. Write it like http://localhost:3000/mcp")
+        raise InvalidSetting(f"Invalid address {url!r}. For example: http://localhost:3000/mcp")
     return network_entry(url, guarded=settings.access_token is not None)
 
 
-def _start(options: dict[str, Any]) -> dict[str, Any]:
-    """The command a client starts, with what is set here by options, variables and files."""
+def _command_entry(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the command for the client, with the settings from options, variables and files."""
     settings = configuration(options).settings
-    choose_toolsets(settings)  # says what to configure if there is nothing to serve
+    choose_toolsets(settings)  # raises an error if nothing is configured
     if settings.kb.file_path and not settings.kb.file_path.exists():
-        click.echo(f"Note: there is no file {settings.kb.file_path} yet.", err=True)
-    entry = _command(given_arguments(options))
-    if variables := dict(_variables(settings)):
+        click.echo(f"Note: {settings.kb.file_path} does not exist yet.", err=True)
+    entry = _launch_command(serve_arguments(options))
+    if variables := dict(_environment(settings)):
         entry["env"] = variables
     return entry
 
 
-def _variables(settings: Settings) -> Iterator[tuple[str, str]]:
-    """The settings of this environment; those of the network, the token among them, are not a client's business."""
+def _environment(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Return the settings of this environment, without those of the network such as the token."""
     paths = {"data_dir": settings.data_dir, "kb.file_path": settings.kb.file_path}
     for key, _ in setting_fields():
         name = environment_name(key)
@@ -81,14 +79,14 @@ def _variables(settings: Settings) -> Iterator[tuple[str, str]]:
             yield name, str(paths.get(key) or os.environ[name])
 
 
-def _command(arguments: list[str]) -> dict[str, Any]:
-    """What starts Bedstone where this runs: this environment's own command in a checkout, uvx for a release."""
+def _launch_command(arguments: list[str]) -> dict[str, Any]:
+    """Return the command that starts Bedstone: the one of this environment in a checkout, uvx for a release."""
     if distribution("bedstone").read_text("direct_url.json") is None:
         return {"command": "uvx", "args": ["bedstone", *arguments]}
     return {"command": str(Path(sys.executable).with_name("bedstone")), "args": arguments}
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_configuration(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8") or "{}")
     except FileNotFoundError:
@@ -98,7 +96,7 @@ def _read(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise InvalidSetting(f"{path} is not valid JSON ({error}); nothing was written.") from error
     if not isinstance(document, dict):
-        raise InvalidSetting(f"{path} does not hold a JSON object; nothing was written.")
+        raise InvalidSetting(f"{path} is not a JSON object; nothing was written.")
     return document
 
 
@@ -106,13 +104,13 @@ def _merge(path: Path, document: dict[str, Any], fragment: dict[str, Any]) -> di
     for key, servers in fragment.items():
         present = document.get(key, {})
         if not isinstance(present, dict):
-            raise InvalidSetting(f"{key!r} in {path} does not hold an object; nothing was written.")
+            raise InvalidSetting(f"{key!r} in {path} is not an object; nothing was written.")
         document = document | {key: present | servers}
     return document
 
 
-def _write(path: Path, document: dict[str, Any]) -> None:
-    """Replace the file whole, with the permissions it had; the first version stays beside it."""
+def _replace_file(path: Path, document: dict[str, Any]) -> None:
+    """Replace the file atomically and keep its permissions; the first version becomes a .bak file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft, original = path.with_suffix(".json.new"), path.with_suffix(".json.bak")
     draft.touch(mode=0o600)

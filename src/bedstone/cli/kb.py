@@ -1,4 +1,4 @@
-"""`bedstone kb`: what the kb tools answer, on the terminal."""
+"""`bedstone kb`: call the kb tools from the command line."""
 
 from typing import Any
 
@@ -12,18 +12,18 @@ KB_FLAGS = {"--kb-file": "kb.file_path", "--log-level": "log.level"}
 
 @click.group
 def kb() -> None:
-    """Look at the knowledge base file as agents see it."""
+    """Show the knowledge base file as agents see it."""
 
 
 @kb.command
 @settings_options(KB_FLAGS)
 def info(**options: Any) -> None:
-    """Print what get_kb_info answers."""
+    """Print the answer of get_kb_info."""
     call_and_print("get_kb_info", {}, options | {"toolsets": "kb"})
 
 
 @kb.command
 @settings_options(KB_FLAGS)
 def content(**options: Any) -> None:
-    """Print what get_kb_content answers."""
+    """Print the answer of get_kb_content."""
     call_and_print("get_kb_content", {}, options | {"toolsets": "kb"})

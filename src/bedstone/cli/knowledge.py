@@ -13,7 +13,7 @@ import click
 
 from bedstone.cli.options import configuration, settings_options
 from bedstone.cli.progress import progress_bar
-from bedstone.cli.tools import answer_of, call_and_print
+from bedstone.cli.tools import call_and_print, call_tool
 from bedstone.errors import BedstoneError, InvalidInput
 
 if TYPE_CHECKING:
@@ -311,7 +311,7 @@ def extract(file: Path, as_json: bool, password: str | None, force_ocr: bool) ->
 
 def _call(tool: str, arguments: dict[str, Any], options: dict[str, Any]) -> Any:
     """Return the result of a tool; raise its errors."""
-    reply = answer_of(tool, arguments, _with_toolset(options))
+    reply = call_tool(tool, arguments, _with_toolset(options))
     answer = json.loads(reply.text)
     if reply.is_error:
         raise click.ClickException(answer["message"])

@@ -1,4 +1,4 @@
-"""Logging to stderr, as text for people or as JSON lines for machines."""
+"""Log to stderr, as text or as JSON lines."""
 
 import json
 import logging
@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from bedstone.settings import LogSettings
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record's time, level, logger, action and message, and its exception if it has one."""
+        """Return time, level, logger, action, message and exception of a record as JSON."""
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -26,13 +26,13 @@ class JsonLines(logging.Formatter):
 
 
 def configure_logging(settings: LogSettings) -> None:
-    """Send every log line to stderr: stdout belongs to the protocol."""
+    """Log to stderr only, because stdout carries the protocol."""
     handler = logging.StreamHandler(sys.stderr)
     text = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s", "%H:%M:%S")
-    handler.setFormatter(JsonLines() if settings.format == "json" else text)
+    handler.setFormatter(JsonFormatter() if settings.format == "json" else text)
     logging.basicConfig(level=settings.level.upper(), handlers=[handler], force=True)
-    # Streams that are still open when we stop are cut; uvicorn calls that an error of the application.
+    # On shutdown open streams are closed; uvicorn would report that as an error of the application.
     logging.getLogger("uvicorn.error").addFilter(lambda record: "without completing response" not in record.msg)
     if settings.level != "debug":
-        for chatty in ("mcp", "uvicorn.access", "uvicorn.error", "httpx", "httpx2", "watchfiles"):
-            logging.getLogger(chatty).setLevel(logging.WARNING)
+        for name in ("mcp", "uvicorn.access", "uvicorn.error", "httpx", "httpx2", "watchfiles"):
+            logging.getLogger(name).setLevel(logging.WARNING)

@@ -1,4 +1,4 @@
-"""The command group: each command is imported when it is used."""
+"""The `bedstone` command; each subcommand is imported when it is used."""
 
 import sys
 from difflib import get_close_matches
@@ -25,10 +25,10 @@ COMMANDS = {
 
 
 class Bedstone(click.Group):
-    """Finds commands by name, serves when none is given, and prints our errors as sentences."""
+    """Imports commands on demand, runs `serve` by default, and prints our errors without a traceback."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Every command, in the order a newcomer needs them."""
+        """List the commands, the most needed first."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -44,7 +44,7 @@ class Bedstone(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Name a command that is spelt almost so; click knows only those that were imported."""
+        """Suggest a command for a misspelled name; click only knows those already imported."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
@@ -53,7 +53,7 @@ class Bedstone(click.Group):
             raise click.UsageError(f"No such command {args[0]!r}.{guess}", ctx) from None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """`bedstone --toolsets kb`, and `bedstone` on a pipe, serve; `bedstone` on a terminal explains itself."""
+        """Run `serve` for options without a command and for a pipe; show the help on a terminal."""
         if not args:
             args = ["--help"] if sys.stdin.isatty() else ["serve"]
         elif args[0].startswith("-") and args[0] not in ("--help", "-h", "--version"):
@@ -61,7 +61,7 @@ class Bedstone(click.Group):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; an error a user can act on is one line, not a trace."""
+        """Run the command; print an expected error as one line, without a traceback."""
         try:
             return super().invoke(ctx)
         except BedstoneError as error:
@@ -77,10 +77,10 @@ class Bedstone(click.Group):
 def main() -> None:
     """Solid ground for agents: one knowledge server over the Model Context Protocol.
 
-    Without a command it serves over standard input and output, as MCP clients expect.
+    Without a command, serve over standard input and output, as MCP clients expect.
     """
 
 
 def serve_toolset(label: str) -> None:
-    """Serve one toolset alone, with the options of `bedstone serve`."""
+    """Serve one toolset, with the options of `bedstone serve`."""
     main(["serve", "--toolsets", label, *sys.argv[1:]], prog_name=f"bedstone.mcp_servers.{label}.server")

@@ -1,4 +1,4 @@
-"""Settings as command-line options, declared once for every command that needs them."""
+"""Command-line options for settings, declared once for all commands."""
 
 import os
 from collections.abc import Callable
@@ -46,31 +46,31 @@ EMBEDDING_FLAGS = {
     "--embedding-max-retries": "embedding.max_retries",
     "--cache-dir": "storage.model_cache_path",
 }
-ALIASES = {"--docs-index": "--index-dir"}  # what the contract's first implementation calls it
+ALIASES = {"--docs-index": "--index-dir"}  # the name in the first implementation of the contract
 
 
 def settings_options(flags: dict[str, str]) -> Callable[[Command], Command]:
-    """Add an option per flag, and --config; `configuration` reads them back."""
+    """Add an option per flag, and --config; `configuration` reads their values."""
 
     def decorate(command: Command) -> Command:
         for flag, key in reversed(flags.items()):
-            command = _option(flag, key)(command)
+            command = _make_option(flag, key)(command)
         return click.option("--config", type=click.Path(path_type=Path), help="Configuration file to use.")(command)
 
     return decorate
 
 
 def configuration(options: dict[str, Any]) -> Configuration:
-    """The settings in force, given a command's options."""
+    """Load the settings, given the options of a command."""
     keys = {_parameter(key): key for key in (SERVER_FLAGS | CONTENT_FLAGS | EMBEDDING_FLAGS).values()}
     flags = {keys[name]: value for name, value in options.items() if name in keys and value not in (None, ())}
     return load_settings(flags, config=options.get("config"))
 
 
-def given_arguments(options: dict[str, Any]) -> list[str]:
-    """What a user gave, and the local configuration file, as arguments for a start in another folder."""
-    named = options.get("config") or os.environ.get(CONFIG_VARIABLE)
-    config = Path(named) if named else local_config()
+def serve_arguments(options: dict[str, Any]) -> list[str]:
+    """Return the options of a command and the local configuration file, for a start in another folder."""
+    path = options.get("config") or os.environ.get(CONFIG_VARIABLE)
+    config = Path(path) if path else local_config()
     arguments = ["--config", str(config.absolute())] if config else []
     for flag, key in CONTENT_FLAGS.items():
         value = options.get(_parameter(key))
@@ -82,20 +82,20 @@ def given_arguments(options: dict[str, Any]) -> list[str]:
     return arguments
 
 
-def _option(flag: str, key: str) -> Callable[[Command], Command]:
+def _make_option(flag: str, key: str) -> Callable[[Command], Command]:
     info = dict(setting_fields())[key]
-    shown = isinstance(info.default, str | int | float) and info.annotation is not bool
-    help_text = f"{info.description}.{f' [default: {info.default}]' if shown else ''}"
+    has_default = isinstance(info.default, str | int | float) and info.annotation is not bool
+    help_text = f"{info.description}.{f' [default: {info.default}]' if has_default else ''}"
     names = [name for name in (flag, ALIASES.get(flag)) if name]
     if info.annotation is bool:
         return click.option(*names, _parameter(key), is_flag=True, default=None, help=help_text)
-    kind, several = _click_type(info.annotation)
-    default = () if several else None
-    return click.option(*names, _parameter(key), type=kind, multiple=several, default=default, help=help_text)
+    kind, is_repeatable = _click_type(info.annotation)
+    default = () if is_repeatable else None
+    return click.option(*names, _parameter(key), type=kind, multiple=is_repeatable, default=default, help=help_text)
 
 
 def _click_type(annotation: Any) -> tuple["click.ParamType[Any]", bool]:
-    """How a value is read, and whether the option may be given more than once."""
+    """Return the click type of a setting, and whether its option can be repeated."""
     if get_origin(annotation) is Literal:
         return click.Choice(get_args(annotation)), False
     for option in get_args(annotation) or (annotation,):

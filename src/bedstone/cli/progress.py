@@ -1,4 +1,4 @@
-"""What is printed for people: progress on a terminal, tables anywhere."""
+"""Output for people: progress bars and tables."""
 
 from typing import TYPE_CHECKING
 
@@ -6,11 +6,11 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-PIPED_WIDTH = 500  # columns where no terminal breaks lines
+PIPE_WIDTH = 500  # columns; keeps each row on one line
 
 
 def progress_bar() -> "Progress":
-    """A bar on a terminal; nothing where nobody sees it move."""
+    """Return a progress bar that is visible on a terminal only."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
@@ -20,8 +20,8 @@ def progress_bar() -> "Progress":
 
 
 def console() -> "Console":
-    """For tables: as wide as the terminal; in a pipe a row stays a line."""
+    """Return a console for tables: as wide as the terminal, or one line per row in a pipe."""
     from rich.console import Console
 
-    found = Console()
-    return found if found.is_terminal else Console(width=PIPED_WIDTH)
+    terminal = Console()
+    return terminal if terminal.is_terminal else Console(width=PIPE_WIDTH)

@@ -1,4 +1,4 @@
-"""Run a short command against the open product."""
+"""Run a short command on an opened app."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 
 
 def with_app(options: dict[str, Any], use: Callable[[App], Awaitable[Answer]]) -> Answer:
-    """Open the product with a command's options, use it, close it; only warnings are logged unless asked."""
+    """Open the app with the options of a command, call `use`, and close it. Logs warnings only by default."""
     settings = configuration(options).settings
     level = options.get("log_level") or "warning"
     configure_logging(LogSettings(level=level, format=settings.log.format))

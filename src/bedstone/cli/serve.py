@@ -17,7 +17,7 @@ import click
 from bedstone import __version__
 from bedstone.app import App, open_app
 from bedstone.cli.logs import configure_logging
-from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, given_arguments, settings_options
+from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, serve_arguments, settings_options
 from bedstone.cli.startup import collection_paused
 from bedstone.services.orgs import DEMO_ORG
 from bedstone.settings import Settings, layout
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SHUTDOWN_SECONDS = 2
-SWITCH_SECONDS = 0.001  # how long a call waits at most for a thread that reads files; Python's own default is 5 ms
+SWITCH_SECONDS = 0.001  # maximum wait of a call for a thread that reads files; Python's default is 5 ms
 
 
 @click.command
@@ -39,7 +39,7 @@ SWITCH_SECONDS = 0.001  # how long a call waits at most for a thread that reads 
 def serve(**options: Any) -> None:
     """Serve the configured toolsets to agents.
 
-    Over stdio by default; `--transport http` listens on http://127.0.0.1:3000 with every network transport.
+    Uses stdio by default; `--transport http` listens on http://127.0.0.1:3000 with all network transports.
     """
     with collection_paused():
         loaded = configuration(options)
@@ -48,7 +48,7 @@ def serve(**options: Any) -> None:
     for warning in loaded.warnings:
         logger.warning(warning, extra={"action": "setting_ignored"})
     sys.setswitchinterval(SWITCH_SECONDS)
-    anyio.run(_serve, loaded.settings, given_arguments(options))
+    anyio.run(_serve, loaded.settings, serve_arguments(options))
 
 
 def _import_transports(transport: str) -> None:
@@ -60,20 +60,20 @@ def _import_transports(transport: str) -> None:
         import bedstone.web  # noqa: F401
 
 
-async def _serve(settings: Settings, given: Sequence[str]) -> None:
+async def _serve(settings: Settings, arguments: Sequence[str]) -> None:
     async with open_app(settings) as app:
         logger.info("Serving %s", ", ".join(app.toolsets), extra={"action": "serving"})
         transport = settings.mcp.transport
         if transport == "stdio":
             await _serve_stdio(app)
-        elif transport == "all" and _input_is_open():
-            await _serve_network(app, given, beside=_serve_stdio)
+        elif transport == "all" and _is_input_open():
+            await _serve_network(app, arguments, companion=_serve_stdio)
         else:
-            await _serve_network(app, given)
+            await _serve_network(app, arguments)
 
 
-def _input_is_open() -> bool:
-    """Whether somebody may write to us: not under a service manager, where standard input is closed or /dev/null."""
+def _is_input_open() -> bool:
+    """Return whether a client can write to standard input; service managers close it or use /dev/null."""
     try:
         return sys.stdin.isatty() or not stat.S_ISCHR(os.fstat(sys.stdin.fileno()).st_mode)
     except (AttributeError, OSError, ValueError):
@@ -83,26 +83,26 @@ def _input_is_open() -> bool:
 async def _serve_stdio(app: App) -> None:
     from bedstone.transports.stdio import serve_stdio
 
-    async def leave_on_signal() -> None:
+    async def exit_on_signal() -> None:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async for number in signals:
                 await app.aclose()
-                # A thread waits in a read of standard input that nothing can interrupt, an orderly end included.
+                # A thread blocks in a read of standard input that nothing can interrupt, so exit without joining it.
                 os._exit(128 + number)
 
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(leave_on_signal)
+            tasks.start_soon(exit_on_signal)
             await serve_stdio(app.hub())
             tasks.cancel_scope.cancel()
     except* OSError as errors:
-        logger.warning("The client is gone: %s", errors.exceptions[0], extra={"action": "client_gone"})
+        logger.warning("Client disconnected: %s", errors.exceptions[0], extra={"action": "client_gone"})
 
 
 async def _serve_network(
-    app: App, given: Sequence[str], beside: Callable[[App], Awaitable[None]] | None = None
+    app: App, arguments: Sequence[str], companion: Callable[[App], Awaitable[None]] | None = None
 ) -> None:
-    """Listen until stopped; with something served beside it, until that has ended."""
+    """Listen until stopped, or until the companion ends."""
     import uvicorn
 
     from bedstone.transports.access import Access
@@ -111,13 +111,13 @@ async def _serve_network(
 
     mcp = app.settings.mcp
     access = Access.for_address(mcp.host, allowed_hosts=mcp.allowed_hosts, token=app.settings.access_token)
-    everything = mcp.transport in ("http", "all")
+    serves_all = mcp.transport in ("http", "all")
     asgi = build_http_app(
         app.servers(),
         access,
-        transports=NETWORK_TRANSPORTS if everything else (mcp.transport,),
+        transports=NETWORK_TRANSPORTS if serves_all else (mcp.transport,),
         json_response=mcp.json_response,
-        pages=page_routes(app.services, app.toolsets, _page_options(app, access, given)) if everything else (),
+        pages=page_routes(app.services, app.toolsets, _page_options(app, access, arguments)) if serves_all else (),
     )
     config = uvicorn.Config(
         asgi,
@@ -128,17 +128,17 @@ async def _serve_network(
         ws_max_size=MAX_BODY_BYTES,
     )
     server = uvicorn.Server(config)
-    # uvicorn would repeat the signal after its own shutdown, and kill us before we have closed anything.
+    # uvicorn would raise the signal again after its shutdown and end the process before anything is closed.
     server.capture_signals = nullcontext  # type: ignore[method-assign, assignment]
     with listen(mcp.host, mcp.port) as listener, _demo_org(app.settings) as demo:
         _announce(app)
         async with anyio.create_task_group() as tasks:
             if demo is not None:
                 tasks.start_soon(demo)
-            if beside is None:
+            if companion is None:
                 tasks.start_soon(_stop_on_signal, server)
             else:
-                tasks.start_soon(_stop_after, beside, app, server)
+                tasks.start_soon(_stop_after, companion, app, server)
             await server.serve([listener])
             tasks.cancel_scope.cancel()
 
@@ -158,11 +158,11 @@ def _demo_org(settings: Settings) -> Iterator[Callable[[], Coroutine[Any, Any, N
 async def _stop_on_signal(server: "uvicorn.Server") -> None:
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for number in signals:
-            server.handle_exit(number, None)  # the second one does not wait for open streams
+            server.handle_exit(number, None)  # a second signal does not wait for open streams
 
 
-async def _stop_after(beside: Callable[[App], Awaitable[None]], app: App, server: "uvicorn.Server") -> None:
-    await beside(app)
+async def _stop_after(companion: Callable[[App], Awaitable[None]], app: App, server: "uvicorn.Server") -> None:
+    await companion(app)
     server.handle_exit(signal.SIGTERM, None)
 
 
@@ -174,18 +174,18 @@ def _announce(app: App) -> None:
         click.echo(banner(app), err=True)
 
 
-def _page_options(app: App, access: "Access", given: Sequence[str]) -> "PageOptions":
-    from bedstone.cli.clients import configurations
+def _page_options(app: App, access: "Access", arguments: Sequence[str]) -> "PageOptions":
+    from bedstone.cli.clients import client_configurations
     from bedstone.web import PageOptions
 
     token, settings = app.settings.access_token, app.settings
     program = str(Path(sys.executable).with_name("bedstone"))
-    evaluate = (program, "eval", "run", "--cases", "demo/questions.json", "--data-dir", str(settings.data_folder))
+    evaluation = (program, "eval", "run", "--cases", "demo/questions.json", "--data-dir", str(settings.data_folder))
     return PageOptions(
-        client_configurations=lambda base: configurations(
-            f"{base}/mcp", guarded=token is not None, start=(program, given)
+        client_configurations=lambda base: client_configurations(
+            f"{base}/mcp", guarded=token is not None, start=(program, arguments)
         ),
-        evaluation_command=shlex.join((*evaluate, "--", program, "serve", *given)),
+        evaluation_command=shlex.join((*evaluation, "--", program, "serve", *arguments)),
         data_folder=app.settings.data_folder,
         read_only=app.settings.read_only,
         token=token,
@@ -194,7 +194,7 @@ def _page_options(app: App, access: "Access", given: Sequence[str]) -> "PageOpti
 
 
 def banner(app: App) -> str:
-    """What a person wants to know once the server listens: addresses, and a configuration to paste."""
+    """Return the text to print once the server listens: addresses, and a configuration to paste."""
     from bedstone.cli.clients import network_entry, snippet
 
     mcp = app.settings.mcp
@@ -218,6 +218,6 @@ def banner(app: App) -> str:
             "Paste this into your client's MCP configuration (or see `bedstone install --help`):",
             snippet(entry),
             "",
-            "Ctrl-C stops it.",
+            "Press Ctrl-C to stop.",
         ]
     )

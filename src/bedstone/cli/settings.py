@@ -1,4 +1,4 @@
-"""`bedstone settings`: every setting, its value and where it came from."""
+"""`bedstone settings`: print every setting, its value and its source."""
 
 import json
 from typing import Any
@@ -10,11 +10,11 @@ from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, set
 from bedstone.settings import Configuration, environment_name, setting_fields
 
 
-@click.command(short_help="Print every setting, its value and what set it.")
+@click.command(short_help="Print every setting, its value and its source.")
 @settings_options(CONTENT_FLAGS | SERVER_FLAGS)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def settings(*, as_json: bool, **options: Any) -> None:
-    """Print every setting with its value and what set it: a flag, a variable, a file, or the default."""
+    """Print every setting with its value and its source: a flag, a variable, a file or the default."""
     loaded = configuration(options)
     rows = setting_rows(loaded)
     for warning in loaded.warnings:
@@ -32,19 +32,19 @@ def settings(*, as_json: bool, **options: Any) -> None:
         table.add_column(title, overflow="fold")
     for row in rows:
         style = "dim" if row["source"] == "default" else "bold"
-        shown = "-" if row["value"] is None else str(row["value"])
-        table.add_row(row["setting"], Text(shown, style=style), Text(row["source"], style=style), row["meaning"])
+        value = "-" if row["value"] is None else str(row["value"])
+        table.add_row(row["setting"], Text(value, style=style), Text(row["source"], style=style), row["meaning"])
     out = console()
     out.print(table)
-    out.print(f"\nIn the environment, kb.file_path is {environment_name('kb.file_path')}.", style="dim")
+    out.print(f"\nEnvironment variables: kb.file_path is {environment_name('kb.file_path')}.", style="dim")
 
 
 def setting_rows(loaded: Configuration) -> list[dict[str, Any]]:
-    """One row per setting; secrets are masked."""
+    """Return one row per setting; secrets are masked."""
     return [
         {
             "setting": key,
-            "value": _value(loaded, key),
+            "value": _display_value(loaded, key),
             "source": loaded.sources.get(key, "default"),
             "meaning": info.description,
         }
@@ -52,7 +52,7 @@ def setting_rows(loaded: Configuration) -> list[dict[str, Any]]:
     ]
 
 
-def _value(loaded: Configuration, key: str) -> Any:
+def _display_value(loaded: Configuration, key: str) -> Any:
     node: Any = loaded.settings
     for name in key.split("."):
         assert isinstance(node, BaseModel)

@@ -15,29 +15,29 @@ from bedstone.toolkit import Reply, Tool, Toolset
 
 @click.group
 def tools() -> None:
-    """List, inspect and call the tools that agents get."""
+    """List, inspect and call the tools that agents see."""
 
 
 @tools.command("list")
 @settings_options(CONTENT_FLAGS)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_tools(*, as_json: bool, **options: Any) -> None:
-    """List every tool of the configured toolsets."""
+    """List all tools of the configured toolsets."""
 
     async def collect(app: App) -> list[tuple[str, Tool]]:
         return [(label, tool) for label, toolset in app.toolsets.items() for tool in toolset.tools.values()]
 
-    found = with_app(options, collect)
+    listing = with_app(options, collect)
     if as_json:
-        rows = [{"toolset": label, "name": tool.name, "description": tool.description} for label, tool in found]
+        rows = [{"toolset": label, "name": tool.name, "description": tool.description} for label, tool in listing]
         click.echo(json.dumps(rows, indent=2))
         return
     from rich.table import Table
 
     from bedstone.cli.progress import console
 
-    table = Table("tool", "toolset", "what it does", box=None, pad_edge=False)
-    for label, tool in found:
+    table = Table("tool", "toolset", "description", box=None, pad_edge=False)
+    for label, tool in listing:
         table.add_row(f"[bold]{tool.name}[/bold]", label, tool.description)
     console().print(table)
 
@@ -49,7 +49,7 @@ def show(name: str, **options: Any) -> None:
     """Print a tool as JSON: description, input and output schema, annotations."""
 
     async def describe(app: App) -> Tool:
-        return _find(name, app)[1]
+        return _find_tool(name, app)[1]
 
     tool = with_app(options, describe)
     card = {
@@ -72,36 +72,36 @@ def show(name: str, **options: Any) -> None:
 def call(name: str, arguments: tuple[str, ...], json_arguments: str | None, **options: Any) -> None:
     """Call a tool and print its answer; the exit code is 1 when the answer reports an error.
 
-    A VALUE is JSON where it can be (5, true, ["a"]), else text; a text where the tool wants one.
+    A VALUE is parsed as JSON if possible (5, true, ["a"]), unless the tool expects a string.
     """
-    call_and_print(name, _object(json_arguments), options, dict(_pair(argument) for argument in arguments))
+    call_and_print(name, _parse_object(json_arguments), options, dict(map(_parse_argument, arguments)))
 
 
 def call_and_print(
     name: str, arguments: dict[str, Any], options: dict[str, Any], texts: dict[str, str] | None = None
 ) -> None:
-    """Print a tool's answer as a person reads it, and leave with its verdict."""
-    reply = answer_of(name, arguments, options, texts)
+    """Call a tool, print its answer, and exit with 1 if it reports an error."""
+    reply = call_tool(name, arguments, options, texts)
     is_text = isinstance(reply.payload, str | tuple)
     click.echo(reply.text if is_text else json.dumps(reply.payload, indent=2, ensure_ascii=False))
     sys.exit(1 if reply.is_error else 0)
 
 
-def answer_of(
+def call_tool(
     name: str, arguments: dict[str, Any], options: dict[str, Any], texts: dict[str, str] | None = None
 ) -> Reply:
-    """Call a tool; `texts` are arguments as a person typed them."""
+    """Call a tool; `texts` are arguments as typed on the command line."""
 
     async def answer(app: App) -> Reply:
-        toolset, tool = _find(name, app)
+        toolset, tool = _find_tool(name, app)
         kinds = {key: schema.get("type") for key, schema in tool.input_schema.get("properties", {}).items()}
-        typed = {key: _value(text, kinds.get(key)) for key, text in (texts or {}).items()}
+        typed = {key: _parse_value(text, kinds.get(key)) for key, text in (texts or {}).items()}
         return await toolset.call(name, arguments | typed)
 
     return with_app(options, answer)
 
 
-def _find(name: str, app: App) -> tuple[Toolset, Tool]:
+def _find_tool(name: str, app: App) -> tuple[Toolset, Tool]:
     for toolset in app.toolsets.values():
         if name in toolset.tools:
             return toolset, toolset.tools[name]
@@ -109,25 +109,25 @@ def _find(name: str, app: App) -> tuple[Toolset, Tool]:
     raise UnknownTool(f"Unknown tool: {name}. Tools: {names}")
 
 
-def _object(text: str | None) -> dict[str, Any]:
+def _parse_object(text: str | None) -> dict[str, Any]:
     try:
         value = json.loads(text) if text else {}
     except ValueError as error:
         raise InvalidInput(f"--json is not valid JSON: {error}") from error
     if not isinstance(value, dict):
-        raise InvalidInput('--json must be a JSON object, such as \'{"query": "retries"}\'')
+        raise InvalidInput('--json must be a JSON object. For example: \'{"query": "retries"}\'')
     return value
 
 
-def _pair(argument: str) -> tuple[str, str]:
+def _parse_argument(argument: str) -> tuple[str, str]:
     name, separator, text = argument.partition("=")
     if not separator:
-        raise InvalidInput(f"Write arguments as NAME=VALUE, not {argument!r}")
+        raise InvalidInput(f"Invalid argument {argument!r}. Use NAME=VALUE.")
     return name, text
 
 
-def _value(text: str, kind: str | None) -> Any:
-    """What a person typed: JSON where it can be, but 404 is a text where a text is wanted."""
+def _parse_value(text: str, kind: str | None) -> Any:
+    """Parse a value as JSON if possible; but 404 stays a string if the tool expects a string."""
     try:
         value = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Search quality on labelled sets in BEIR layout, through the engine the product uses."""
+"""Measure search quality on labelled sets in BEIR layout, with the search engine of the product."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -19,12 +19,13 @@ from bedstone.search.retriever import SearchEngine
 from bedstone.store.engines.memory import MemoryStore
 
 DEPTH = 10
+METRICS = {"ndcg@10": ndcg, "recall@10": recall, "mrr@10": reciprocal_rank}
 Grades = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True)
 class LabelledSet:
-    """A corpus, queries, and which documents answer each."""
+    """A corpus, queries, and the grade of each relevant document."""
 
     documents: Mapping[str, tuple[str, str]]
     queries: Mapping[str, str]
@@ -34,18 +35,18 @@ class LabelledSet:
     def read(cls, folder: Path) -> "LabelledSet":
         """Read corpus.jsonl, queries.jsonl and qrels/test.tsv."""
         try:
-            documents = {row["_id"]: (row.get("title", ""), row["text"]) for row in _rows(folder / "corpus.jsonl")}
-            grades = _grades(folder / "qrels" / "test.tsv")
-            queries = {row["_id"]: row["text"] for row in _rows(folder / "queries.jsonl") if row["_id"] in grades}
+            documents = {row["_id"]: (row.get("title", ""), row["text"]) for row in _read_rows(folder / "corpus.jsonl")}
+            grades = _read_grades(folder / "qrels" / "test.tsv")
+            queries = {row["_id"]: row["text"] for row in _read_rows(folder / "queries.jsonl") if row["_id"] in grades}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InvalidInput(f"{folder} is not a set in BEIR layout: {error}") from error
+            raise InvalidInput(f"Cannot read {folder} as a labelled set in BEIR layout: {error}") from error
         if not queries:
-            raise InvalidInput(f"{folder} has no query with a grade in qrels/test.tsv.")
+            raise InvalidInput(f"{folder}: no query has a grade in qrels/test.tsv.")
         return cls(documents, queries, grades)
 
 
-def build_engine(labelled: LabelledSet, embedder: Embedder | None, progress: Callable[[int], None]) -> SearchEngine:
-    """Everything the set holds, indexed; a document is one chunk."""
+def build_engine(labelled: LabelledSet, embedder: Embedder | None, on_progress: Callable[[int], None]) -> SearchEngine:
+    """Index all documents of the set; each is one chunk."""
     store = MemoryStore()
     store.put(
         (
@@ -55,7 +56,7 @@ def build_engine(labelled: LabelledSet, embedder: Embedder | None, progress: Cal
         for name, (title, text) in labelled.documents.items()
     )
     if embedder is not None:
-        embed_missing(store, embedder, on_progress=progress)
+        embed_missing(store, embedder, on_progress=on_progress)
     index = HybridIndex(
         store, WordIndex(), VectorIndex(store, embedder.dimensions, embedder.reach) if embedder else None
     )
@@ -64,25 +65,23 @@ def build_engine(labelled: LabelledSet, embedder: Embedder | None, progress: Cal
 
 
 def evaluate(labelled: LabelledSet, engine: SearchEngine, mode: Mode) -> dict[str, float]:
-    """Mean nDCG, recall and reciprocal rank at ten."""
+    """Return mean nDCG, recall and reciprocal rank at ten."""
     names = list(labelled.documents)
-    totals = {"ndcg@10": 0.0, "recall@10": 0.0, "mrr@10": 0.0}
+    totals = dict.fromkeys(METRICS, 0.0)
     for query, text in labelled.queries.items():
-        found = [names[hit.rowid - 1] for hit in engine.search(text, limit=DEPTH, mode=mode).hits]
-        grades = labelled.grades[query]
-        totals["ndcg@10"] += ndcg(found, grades, DEPTH)
-        totals["recall@10"] += recall(found, grades, DEPTH)
-        totals["mrr@10"] += reciprocal_rank(found, grades, DEPTH)
+        ranked = [names[hit.rowid - 1] for hit in engine.search(text, limit=DEPTH, mode=mode).hits]
+        for name, metric in METRICS.items():
+            totals[name] += metric(ranked, labelled.grades[query], DEPTH)
     count = len(labelled.queries)
     return {name: total / count for name, total in totals.items()} | {"queries": count}
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
+def _read_rows(path: Path) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8") as file:
         yield from (json.loads(line) for line in file)
 
 
-def _grades(path: Path) -> Grades:
+def _read_grades(path: Path) -> Grades:
     grades: dict[str, dict[str, float]] = {}
     for line in path.read_text(encoding="utf-8").splitlines()[1:]:
         query, document, grade = line.split("\t")

@@ -1,6 +1,6 @@
-"""A bare MCP client that measures: any server, over pipes or HTTP, with its latency, CPU time and memory.
+"""Measure an MCP server over stdio or HTTP: latency, CPU time and memory.
 
-It speaks no more of the protocol than an evaluation needs, so that what is measured is the server.
+The client speaks only the part of the protocol that an evaluation needs, so that its own cost stays small.
 """
 
 import http.client
@@ -20,33 +20,34 @@ from bedstone.errors import Unavailable
 PROTOCOL = "2025-06-18"
 PROC = Path("/proc")
 TIMEOUT_SECONDS = 120
+EXITED = "The server exited before it answered. Run its command by itself to see why."
 
 
 class Connection(Protocol):
-    """A way to a server; `pid` is its process, if it is known."""
+    """A connection to a server; `pid` is the process of the server, if known."""
 
     pid: int | None
 
     def request(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """One exchange."""
+        """Send a request and return the reply."""
 
     def notify(self, method: str) -> None:
-        """Tell something."""
+        """Send a notification."""
 
     def close(self) -> None:
-        """Say goodbye."""
+        """Close the connection."""
 
 
-class PipedServer:
+class StdioServer:
     """A server started as a child process."""
 
     def __init__(self, command: Sequence[str]) -> None:
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - the user says what to run
+            self._process = subprocess.Popen(  # noqa: S603 - the command comes from the user
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             )
         except OSError as error:
-            raise Unavailable(f"Cannot start {command[0]}: {error.strerror}") from None
+            raise Unavailable(f"Cannot start {command[0]}: {error.strerror}.") from None
         self.pid: int | None = self._process.pid
         self._last_id = 0
 
@@ -61,7 +62,7 @@ class PipedServer:
                 continue
             if isinstance(message, dict) and message.get("id") == self._last_id:
                 return message
-        raise Unavailable("The server ended before it answered.")
+        raise Unavailable(EXITED)
 
     def notify(self, method: str) -> None:
         self._send({"jsonrpc": "2.0", "method": method})
@@ -84,11 +85,11 @@ class PipedServer:
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise Unavailable("The server ended before it was asked.") from None
+            raise Unavailable(EXITED) from None
 
 
 class HttpServer:
-    """A server that already listens on streamable HTTP."""
+    """A running server with a streamable HTTP endpoint."""
 
     def __init__(self, url: str, pid: int | None = None, token: str | None = None) -> None:
         parts = urlsplit(url)
@@ -109,7 +110,7 @@ class HttpServer:
             reply = json.loads(text) if text.strip().startswith("{") else None
             if isinstance(reply, dict) and reply.get("id") == self._last_id:
                 return reply
-        raise Unavailable(f"The server gave no answer to {method}.")
+        raise Unavailable(f"The server did not answer {method}.")
 
     def notify(self, method: str) -> None:
         self._post({"jsonrpc": "2.0", "method": method})
@@ -128,13 +129,13 @@ class HttpServer:
             response = self._http.getresponse()
             body = response.read().decode()
         except (OSError, http.client.HTTPException) as error:
-            raise Unavailable(f"The server does not answer: {error}") from None
+            raise Unavailable(f"Cannot reach the server: {error}. Check --url.") from None
         self._session = response.getheader("mcp-session-id") or self._session
         return body
 
 
 class Probe:
-    """An open conversation with a server, and what it costs the server."""
+    """An initialized session with a server, and what it costs the server."""
 
     def __init__(self, connection: Connection) -> None:
         started = time.perf_counter()
@@ -146,36 +147,36 @@ class Probe:
         }
         connection.request("initialize", hello)
         connection.notify("notifications/initialized")
-        listed = connection.request("tools/list", {}).get("result", {}).get("tools", [])
-        self.tools: list[str] = [tool["name"] for tool in listed]
+        tools = connection.request("tools/list", {}).get("result", {}).get("tools", [])
+        self.tools: list[str] = [tool["name"] for tool in tools]
         self.last_error = ""
         self.ready_ms = (time.perf_counter() - started) * 1000
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> tuple[str | None, float]:
-        """The text of an answer, or None where it is an error; and how many milliseconds it took."""
+        """Return the text of the reply, or None for an error, and the elapsed milliseconds."""
         started = time.perf_counter()
         reply = self._connection.request("tools/call", {"name": tool, "arguments": arguments})
         elapsed = (time.perf_counter() - started) * 1000
         result = reply.get("result") or {}
         if "error" in reply or result.get("isError"):
-            said = [item.get("text", "") for item in result.get("content", [])]
-            self.last_error = str(reply.get("error", {}).get("message") or " ".join(said))
+            texts = [item.get("text", "") for item in result.get("content", [])]
+            self.last_error = str(reply.get("error", {}).get("message") or " ".join(texts))
             return None, elapsed
         return str(result["content"][0]["text"]), elapsed
 
     def cpu_ms(self) -> float | None:
-        """CPU time of the server and its children so far; None where the system does not tell."""
+        """Return the CPU time of the server and its children, or None where the system does not report it."""
         totals = [
             sum(map(int, fields[11:13])) * 1000 / os.sysconf("SC_CLK_TCK")
-            for pid in self._family()
-            if (fields := _stat(pid))
+            for pid in self._process_tree()
+            if (fields := _read_stat(pid))
         ]
         return sum(totals) if totals else None
 
     def peak_rss_mb(self) -> float | None:
-        """The most memory the server and its children had."""
+        """Return the peak memory of the server and its children."""
         totals = []
-        for pid in self._family():
+        for pid in self._process_tree():
             try:
                 status = (PROC / str(pid) / "status").read_text()
             except OSError:
@@ -184,24 +185,24 @@ class Probe:
         return sum(totals) if totals else None
 
     def close(self) -> None:
-        """Say goodbye."""
+        """Close the connection."""
         self._connection.close()
 
-    def _family(self) -> list[int]:
+    def _process_tree(self) -> list[int]:
         if self._connection.pid is None or not PROC.is_dir():
             return []
         children: dict[int, list[int]] = {}
         for entry in PROC.iterdir():
-            if entry.name.isdigit() and (fields := _stat(int(entry.name))):
+            if entry.name.isdigit() and (fields := _read_stat(int(entry.name))):
                 children.setdefault(int(fields[1]), []).append(int(entry.name))
-        family = [self._connection.pid]
-        for pid in family:  # grows while it is walked
-            family += children.get(pid, [])
-        return family
+        pids = [self._connection.pid]
+        for pid in pids:  # the loop appends children
+            pids += children.get(pid, [])
+        return pids
 
 
-def _stat(pid: int) -> list[str] | None:
-    """The fields of a process after its name."""
+def _read_stat(pid: int) -> list[str] | None:
+    """Return the fields of a process that follow its name."""
     try:
         return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -192,6 +192,9 @@ class Store(Protocol):
     def delete_value(self, name: str) -> None:
         """Delete a named value; ignore an unknown one."""
 
+    def seal(self) -> None:
+        """Close the store so that it can be copied, and read from media that cannot be written."""
+
     def close(self) -> None:
         """Close all files."""
 

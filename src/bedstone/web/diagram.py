@@ -50,7 +50,7 @@ class Diagram:
 
 def draw_neighbours(org: OrgSchema, name: str, depth: int) -> Diagram:
     """Return an object in the middle, related objects in a ring around it, and theirs in a second ring."""
-    rings, left_out = org.paths.related(name, min(depth, 2), MAX_NEIGHBOURS)
+    rings, left_out = org.paths.find_related(name, min(depth, 2), MAX_NEIGHBOURS)
     first = rings.get(1, [])
     outer: dict[str, list[str]] = {other: [] for other in first}
     for other in rings.get(2, []):

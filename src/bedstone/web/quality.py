@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from bedstone.evaluation.charts import bar_chart
-from bedstone.evaluation.history import KeptRuns
+from bedstone.evaluation.history import RunHistory
 from bedstone.web.frame import Pages
 
 MAX_SETS = 20
@@ -15,7 +15,7 @@ MAX_SETS = 20
 
 def quality_routes(pages: Pages) -> list[BaseRoute]:
     """Return /quality and its charts."""
-    runs = KeptRuns(pages.options.data_folder)
+    runs = RunHistory(pages.options.data_folder)
 
     async def show_quality(request: Request) -> Response:
         found = await to_thread.run_sync(runs.latest)

@@ -46,7 +46,7 @@ def article_routes(pages: Pages) -> list[BaseRoute]:
         text = request.query_params.get("title", "").strip()
         mirrored, problem = [], None
         try:
-            mirrored = await service.run(lambda articles: articles.mirror.listed())
+            mirrored = await service.run(lambda articles: articles.mirror.list_articles())
         except BedstoneError as error:
             problem = error.message
         found = [item for item in mirrored if text.lower() in item.title.lower()]
@@ -232,9 +232,9 @@ def _table(
     records: list[dict[str, Any]], query: str, total: int, *, all_children: bool = False
 ) -> tuple[list[str], list[dict[str, Any]]]:
     """Return the columns and rows of a result."""
-    from bedstone.salesforce.rows import column_names, counted, selected_columns, table_rows  # noqa: PLC0415 - parses
+    from bedstone.salesforce.rows import column_names, count_row, selected_columns, table_rows  # noqa: PLC0415 - parses
 
-    rows = (table_rows(records, None) if all_children else table_rows(records)) or counted(query, total)
+    rows = (table_rows(records, None) if all_children else table_rows(records)) or count_row(query, total)
     return column_names(rows, selected_columns(query)), rows
 
 

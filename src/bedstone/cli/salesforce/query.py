@@ -37,7 +37,7 @@ FORMAT = click.option(
 @settings_options(ORG_FLAGS)
 def query(soql: str, output: str, limit: int, all_rows: bool, **options: Any) -> None:
     """Run a SOQL query and print its rows."""
-    from bedstone.salesforce.rows import counted, selected_columns
+    from bedstone.salesforce.rows import count_row, selected_columns
     from bedstone.salesforce.soql import parse_soql
 
     parse_soql(soql)  # a syntax error costs no API call
@@ -52,7 +52,7 @@ def query(soql: str, output: str, limit: int, all_rows: bool, **options: Any) ->
             return rows[:limit], total
 
     rows, total = anyio.run(fetch)
-    _print_rows(rows or counted(soql, total), output, selected_columns(soql))
+    _print_rows(rows or count_row(soql, total), output, selected_columns(soql))
     if 0 < len(rows) < total:
         click.echo(f"{len(rows)} of {total} rows; raise --limit for more", err=True)
     elif output == "table":

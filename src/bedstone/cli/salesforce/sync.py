@@ -14,7 +14,7 @@ from bedstone.cli.salesforce.options import AS_JSON, ORG_FLAGS
 from bedstone.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from bedstone.services.articles.mirror import SyncReport
+    from bedstone.services.articles.mirror_sync import SyncReport
     from bedstone.services.articles.service import ArticleService
     from bedstone.services.schema.service import SchemaService
     from bedstone.services.schema.sync import SyncReport as SchemaReport

@@ -1,4 +1,4 @@
-"""What kind of thing an object or field is: by its name, and by what it is connected with."""
+"""Classify objects and fields by name, type and relationships."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,13 +6,7 @@ from dataclasses import dataclass
 from bedstone.salesforce.graph.model import AUDIT_FIELDS, Field, ObjectSchema, SchemaGraph
 
 DERIVED = ("Share", "Feed", "History", "ChangeEvent")
-SUFFIXES = {
-    "__c": "custom",
-    "__x": "external",
-    "__mdt": "metadata_type",
-    "__e": "platform_event",
-    "__b": "big_object",
-}
+SUFFIXES = {"__c": "custom", "__x": "external", "__mdt": "metadata_type", "__e": "platform_event", "__b": "big_object"}
 CORE = frozenset(
     "Account Contact Lead Opportunity Case Campaign Contract Order Quote Product2 Pricebook2 Asset Task Event User "  # noqa: SIM905
     "ContentDocument ContentVersion".split()
@@ -25,9 +19,9 @@ SETUP = frozenset(
     "SetupEntityAccess UserPackageLicense PackageLicense TenantSecret NamedCredential ExternalDataSource "
     "PlatformCachePartition".split()
 )
-HEART = frozenset({"Account", "Contact", "Opportunity"})
-NAMESPACED_PARTS = 3
-# How much a match in an object of a category counts.
+MAIN_OBJECTS = frozenset({"Account", "Contact", "Opportunity"})
+NAMESPACED_PARTS = 3  # namespace, name and suffix
+# Weight of a match in an object, by category.
 WEIGHTS: Mapping[str, float] = {
     "business_core": 1.0,
     "business_extended": 0.9,
@@ -44,7 +38,7 @@ UNKNOWN_WEIGHT = 0.8
 
 @dataclass(frozen=True)
 class Verdict:
-    """A category, how sure it is, and why."""
+    """A category with its confidence and reason; the highest priority wins."""
 
     category: str
     confidence: float
@@ -53,35 +47,35 @@ class Verdict:
 
 
 def kind_of(name: str, graph: SchemaGraph) -> str:
-    """standard, custom, external, metadata_type, platform_event, big_object, or system for what goes with another."""
+    """Return standard, custom, external, metadata_type, platform_event, big_object, or system for a derived object."""
     if is_derived(name, graph):
         return "system"
     return next((kind for suffix, kind in SUFFIXES.items() if name.endswith(suffix)), "standard")
 
 
 def is_derived(name: str, graph: SchemaGraph) -> bool:
-    """Whether an object belongs to another: shares, feeds, histories, change events."""
+    """Return whether an object is derived from another: a share, feed, history or change event."""
     if name.endswith(tuple(f"__{suffix}" for suffix in DERIVED)):
         return True
     return any(name.endswith(suffix) and graph.get(name.removesuffix(suffix)) is not None for suffix in DERIVED)
 
 
 def namespace_of(name: str) -> str | None:
-    """The managed package an object comes from."""
+    """Return the namespace of the managed package of an object."""
     parts = name.split("__")
     return parts[0] if len(parts) >= NAMESPACED_PARTS else None
 
 
 def object_verdicts(item: ObjectSchema, graph: SchemaGraph) -> list[Verdict]:
-    """Every category that fits, the first is the one that counts."""
+    """Return all categories of an object, the best first."""
     name = item.name
-    found: list[Verdict] = []
+    verdicts: list[Verdict] = []
     if name in CORE:
-        found.append(Verdict("business_core", 0.98, 100, "one of the objects every org works with"))
+        verdicts.append(Verdict("business_core", 0.98, 100, "a core business object"))
     if name in SETUP:
-        found.append(Verdict("system", 0.95, 98, "belongs to the setup of an org"))
+        verdicts.append(Verdict("system", 0.95, 98, "a setup object"))
     if is_derived(name, graph):
-        found.append(Verdict("system_derived", 0.95, 95, "goes with another object"))
+        verdicts.append(Verdict("system_derived", 0.95, 95, "derived from another object"))
     for suffix, category in (
         ("__mdt", "custom_metadata"),
         ("__e", "platform_event"),
@@ -89,48 +83,48 @@ def object_verdicts(item: ObjectSchema, graph: SchemaGraph) -> list[Verdict]:
         ("__b", "big_object"),
     ):
         if name.endswith(suffix):
-            found.append(Verdict(category, 0.99, 95, f"its name ends with {suffix}"))
+            verdicts.append(Verdict(category, 0.99, 95, f"its name ends with {suffix}"))
     namespace = namespace_of(name)
     if namespace is not None:
         is_tool = namespace.lower() in ("tooling", "metadata")
         verdict = ("system", 0.95, 85) if is_tool else ("managed_package", 0.9, 80)
-        found.append(Verdict(*verdict, f"its namespace is {namespace}"))
+        verdicts.append(Verdict(*verdict, f"its namespace is {namespace}"))
     targets = {edge.parent for edge in graph.parents(name) if edge.field.name.lower() not in AUDIT_FIELDS}
-    if targets & HEART:
-        found.append(Verdict("business_extended", 0.85, 70, f"points to {', '.join(sorted(targets & HEART))}"))
+    if main := sorted(targets & MAIN_OBJECTS):
+        verdicts.append(Verdict("business_extended", 0.85, 70, f"points to {', '.join(main)}"))
     if item.is_custom:
-        found.append(Verdict("business_extended", 0.6, 40, "a custom object"))
+        verdicts.append(Verdict("business_extended", 0.6, 40, "a custom object"))
     elif not (targets & (CORE - {"User"})) and not item.searchable:
-        found.append(Verdict("system", 0.7, 50, "points to no business object and is not searched"))
+        verdicts.append(Verdict("system", 0.7, 50, "not searchable and without references to business objects"))
     else:
-        found.append(Verdict("business_core", 0.7, 50, "a standard object"))
-    return sorted(found, key=lambda verdict: -verdict.priority)
+        verdicts.append(Verdict("business_core", 0.7, 50, "a standard object"))
+    return sorted(verdicts, key=lambda verdict: -verdict.priority)
 
 
 def category_of(item: ObjectSchema, graph: SchemaGraph) -> str:
-    """The category that counts."""
+    """Return the best category of an object."""
     return object_verdicts(item, graph)[0].category
 
 
 def field_verdicts(item: Field) -> list[Verdict]:
-    """The same for a field."""
+    """Return all categories of a field, the best first."""
     name = item.name.lower()
-    found: list[Verdict] = []
+    verdicts: list[Verdict] = []
     if name in AUDIT_FIELDS or name in ("createddate", "lastmodifieddate", "systemmodstamp", "isdeleted"):
-        found.append(Verdict("system", 0.98, 100, "tells who changed a record, and when"))
+        verdicts.append(Verdict("system", 0.98, 100, "records who changed a record, and when"))
     if item.type in ("date", "datetime"):
-        found.append(Verdict("temporal", 0.95, 90, f"its type is {item.type}"))
+        verdicts.append(Verdict("temporal", 0.95, 90, f"its type is {item.type}"))
     if item.type == "reference":
-        found.append(Verdict("relationship", 0.95, 90, "points to records"))
+        verdicts.append(Verdict("relationship", 0.95, 90, "points to records"))
     for word, confidence in (("status", 0.9), ("stage", 0.9), ("phase", 0.85)):
         if word in name:
-            found.append(Verdict("lifecycle", confidence, 80, f"its name has {word}"))
+            verdicts.append(Verdict("lifecycle", confidence, 80, f"its name contains {word}"))
     if item.type == "currency" or "amount" in name or "revenue" in name:
-        found.append(Verdict("financial", 0.9, 80, "an amount of money"))
+        verdicts.append(Verdict("financial", 0.9, 80, "an amount of money"))
     elif "price" in name:
-        found.append(Verdict("financial", 0.85, 80, "a price"))
+        verdicts.append(Verdict("financial", 0.85, 80, "a price"))
     if item.type in ("email", "phone", "address"):
-        found.append(Verdict("contact", 0.9, 75, f"its type is {item.type}"))
-    if not found:
-        found.append(Verdict("descriptive", 0.5, 10, f"a field of type {item.type}"))
-    return sorted(found, key=lambda verdict: -verdict.priority)
+        verdicts.append(Verdict("contact", 0.9, 75, f"its type is {item.type}"))
+    if not verdicts:
+        verdicts.append(Verdict("descriptive", 0.5, 10, f"a field of type {item.type}"))
+    return sorted(verdicts, key=lambda verdict: -verdict.priority)

@@ -1,4 +1,4 @@
-"""Describes to the model, and the model to short rows that load fast."""
+"""Convert describes to the model, and the model to compact rows that load fast."""
 
 import base64
 import json
@@ -10,11 +10,11 @@ from bedstone.salesforce.graph.model import Child, Choice, Field, ObjectSchema, 
 
 
 class _FlagSets(dict[int, tuple[bool, ...]]):
-    """Flags by the number they are written as; few of all combinations occur."""
+    """Cache of flags by their bits; few of all combinations occur."""
 
     def __missing__(self, bits: int) -> tuple[bool, ...]:
-        made = self[bits] = tuple(bool(bits >> place & 1) for place in range(len(FLAGS)))
-        return made
+        flags = self[bits] = tuple(bool(bits >> place & 1) for place in range(len(FLAGS)))
+        return flags
 
 
 FLAGS = (
@@ -40,48 +40,52 @@ TYPES = ("LOOKUP", "MASTER_DETAIL", "HIERARCHICAL")
 
 
 class BadDescribe(InvalidInput):
-    """Something that is no describe of an object."""
+    """A JSON value is not a describe of an object."""
 
     code = "bad_describe"
 
 
-def from_describe(described: Any) -> ObjectSchema:
-    """An object from what an org says of it."""
+def from_describe(describe: Any) -> ObjectSchema:
+    """Parse the describe of an object."""
     try:
-        name = _text(described["name"])
-        fields = tuple(_field(item, name, described) for item in described["fields"])
+        name = _require_text(describe["name"])
+        fields = tuple(_parse_field(item, name) for item in describe["fields"])
         return ObjectSchema(
             name=name,
-            label=_text(described.get("label") or name),
-            plural=_text(described.get("labelPlural") or described.get("label") or name),
+            label=_require_text(describe.get("label") or name),
+            plural=_require_text(describe.get("labelPlural") or describe.get("label") or name),
             fields=fields,
             children=tuple(
-                Child(_text(item["childSObject"]), _text(item["field"]), _optional(item.get("relationshipName")))
-                for item in described.get("childRelationships") or ()
+                Child(
+                    _require_text(item["childSObject"]),
+                    _require_text(item["field"]),
+                    _optional_text(item.get("relationshipName")),
+                )
+                for item in describe.get("childRelationships") or ()
                 if item.get("childSObject") and item.get("field")
             ),
-            prefix=_optional(described.get("keyPrefix")),
-            queryable=bool(described.get("queryable", True)),
-            searchable=bool(described.get("searchable", True)),
-            createable=bool(described.get("createable", True)),
+            prefix=_optional_text(describe.get("keyPrefix")),
+            queryable=bool(describe.get("queryable", True)),
+            searchable=bool(describe.get("searchable", True)),
+            createable=bool(describe.get("createable", True)),
             record_types=tuple(
-                _text(item["developerName"] if "developerName" in item else item["name"])
-                for item in described.get("recordTypeInfos") or ()
+                _require_text(item["developerName"] if "developerName" in item else item["name"])
+                for item in describe.get("recordTypeInfos") or ()
                 if not item.get("master")
             ),
-            scopes=tuple(_text(item["name"]) for item in described.get("supportedScopes") or ()),
+            scopes=tuple(_require_text(item["name"]) for item in describe.get("supportedScopes") or ()),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise BadDescribe(f"This is no describe of an object: {type(error).__name__} {error}") from None
+        raise BadDescribe(f"Not a describe of an object: {type(error).__name__} {error}") from None
 
 
-def _field(item: Mapping[str, Any], owner: str, described: Mapping[str, Any]) -> Field:
+def _parse_field(item: Mapping[str, Any], owner: str) -> Field:
     controller = item.get("controllerName")
     compound = item.get("compoundFieldName")
     return Field(
-        name=_text(item["name"]),
-        label=_text(item.get("label") or item["name"]),
-        type=_text(item["type"]),
+        name=_require_text(item["name"]),
+        label=_require_text(item.get("label") or item["name"]),
+        type=_require_text(item["type"]),
         length=int(item.get("length") or 0),
         precision=int(item.get("precision") or item.get("digits") or 0),
         scale=int(item.get("scale") or 0),
@@ -101,45 +105,45 @@ def _field(item: Mapping[str, Any], owner: str, described: Mapping[str, Any]) ->
         is_external_id=bool(item.get("externalId")),
         is_deprecated=bool(item.get("deprecatedAndHidden")),
         is_html=bool(item.get("htmlFormatted")),
-        reference_to=tuple(_text(target) for target in _listed(item.get("referenceTo"))),
-        relationship=_optional(item.get("relationshipName")),
+        reference_to=tuple(_require_text(target) for target in _as_list(item.get("referenceTo"))),
+        relationship=_optional_text(item.get("relationshipName")),
         relationship_type=relationship_type(item, owner),
-        controller=_optional(controller),
-        compound=_optional(compound) if compound != item["name"] else None,
-        help=_optional(item.get("inlineHelpText")),
-        choices=tuple(_choice(value) for value in item.get("picklistValues") or ()),
+        controller=_optional_text(controller),
+        compound=_optional_text(compound) if compound != item["name"] else None,
+        help=_optional_text(item.get("inlineHelpText")),
+        choices=tuple(_parse_choice(value) for value in item.get("picklistValues") or ()),
     )
 
 
-def _text(value: Any) -> str:
-    """A name or label: a text, and one that can be written."""
+def _require_text(value: Any) -> str:
+    """Return a non-empty string; replace what UTF-8 cannot encode."""
     if not isinstance(value, str) or not value.strip():
-        raise TypeError(f"{value!r} is no name")
+        raise TypeError(f"{value!r} is not a name")
     return value.encode("utf-8", "replace").decode()
 
 
-def _optional(value: Any) -> str | None:
-    return _text(value) if value not in (None, "") else None
+def _optional_text(value: Any) -> str | None:
+    return _require_text(value) if value not in (None, "") else None
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     if not isinstance(value, list | tuple | None):
-        raise TypeError(f"{value!r} is no list")
+        raise TypeError(f"{value!r} is not a list")
     return list(value or ())
 
 
-def _choice(value: Mapping[str, Any]) -> Choice:
+def _parse_choice(value: Mapping[str, Any]) -> Choice:
     mask = value.get("validFor")
     places = None
     if mask:
         bits = base64.b64decode(mask)
         places = frozenset(place for place in range(len(bits) * 8) if bits[place // 8] >> (7 - place % 8) & 1)
-    written = str(value["value"])
-    return Choice(written, str(value.get("label") or written), bool(value.get("active", True)), places)
+    text = str(value["value"])
+    return Choice(text, str(value.get("label") or text), bool(value.get("active", True)), places)
 
 
 def to_row(item: ObjectSchema) -> bytes:
-    """An object as short JSON."""
+    """Return an object as compact JSON."""
     fields = [
         [
             field.name,
@@ -169,13 +173,13 @@ def to_row(item: ObjectSchema) -> bytes:
 
 
 def from_row(row: bytes) -> ObjectSchema:
-    """And back."""
+    """Restore an object from its row."""
     (name, label, plural, prefix, queryable, searchable, createable), types, scopes, fields, children = json.loads(row)
     return ObjectSchema(
         name=name,
         label=label,
         plural=plural,
-        fields=tuple(_from_row(item) for item in fields),
+        fields=tuple(_field_from_row(item) for item in fields),
         children=tuple(Child(*child) for child in children),
         prefix=prefix,
         queryable=queryable,
@@ -186,42 +190,16 @@ def from_row(row: bytes) -> ObjectSchema:
     )
 
 
-def _from_row(row: list[Any]) -> Field:
-    (
-        name,
-        label,
-        kind,
-        bits,
-        length,
-        precision,
-        scale,
-        targets,
-        relationship,
-        link,
-        controller,
-        compound,
-        text,
-        values,
-    ) = row
+def _field_from_row(row: list[Any]) -> Field:
+    name, label, kind, bits, *sizes, targets, relationship, link, controller, compound, text, values = row
+    choices = tuple(map(_choice_from_row, values)) if values else ()
     parts: list[Any] = [
-        name,
-        label,
-        kind,
-        length,
-        precision,
-        scale,
-        *FLAG_SETS[bits],
-        tuple(targets),
-        relationship,
-        TYPES[link],
-        controller,
-        compound,
-        text,
-        tuple(
-            Choice(value[0], value[1], bool(value[2]), frozenset(value[3]) if len(value) > 3 else None)  # noqa: PLR2004
-            for value in values
-        )
-        if values
-        else (),
-    ]
+        name, label, kind, *sizes, *FLAG_SETS[bits], tuple(targets), relationship, TYPES[link],
+        controller, compound, text, choices,
+    ]  # fmt: skip
     return Field(*parts)
+
+
+def _choice_from_row(row: list[Any]) -> Choice:
+    value, label, is_active, *valid_for = row
+    return Choice(value, label, bool(is_active), frozenset(valid_for[0]) if valid_for else None)

@@ -1,4 +1,4 @@
-"""Objects, fields and relationships; never changed once they are loaded."""
+"""Objects, fields and relationships of an org; immutable after loading."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,35 +15,29 @@ TEXT_TYPES = frozenset(
 NUMBER_TYPES = frozenset({"int", "double", "currency", "percent", "long"})
 ID_TYPES = frozenset({"id", "reference"})
 AUDIT_FIELDS = frozenset({"createdbyid", "lastmodifiedbyid"})
-# What a polymorphic path can reach, whatever it points to.
+# Fields that a path through a polymorphic field can reach, for any target.
 NAME_OBJECT = "Name"
 NAME_FIELDS = {
-    "id": "id",
-    "name": "string",
-    "type": "picklist",
-    "firstname": "string",
-    "lastname": "string",
-    "email": "email",
-    "phone": "phone",
-    "title": "string",
-    "username": "string",
-    "isactive": "boolean",
-    "profileid": "reference",
-    "userroleid": "reference",
-    "alias": "string",
+    "Id": "id",
+    "Name": "string",
+    "Type": "picklist",
+    "FirstName": "string",
+    "LastName": "string",
+    "Email": "email",
+    "Phone": "phone",
+    "Title": "string",
+    "Username": "string",
+    "IsActive": "boolean",
+    "ProfileId": "reference",
+    "UserRoleId": "reference",
+    "Alias": "string",
 }
-NAME_SPELLINGS = {
-    name.lower(): name
-    for name in (
-        *("Id", "Name", "Type", "FirstName", "LastName", "Email", "Phone", "Title"),
-        *("Username", "IsActive", "ProfileId", "UserRoleId", "Alias"),
-    )
-}
+NAME_SPELLINGS = {name.lower(): name for name in NAME_FIELDS}
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A value of a picklist. `valid_for` are places among the values of the controlling field, if there is one."""
+    """A picklist value. `valid_for` holds the positions of the controlling values that allow it."""
 
     value: str
     label: str
@@ -53,7 +47,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field, with what queries and records need to know of it."""
+    """A field, with the properties that queries and records need."""
 
     name: str
     label: str
@@ -91,13 +85,13 @@ class Field:
 
     @property
     def values(self) -> list[str]:
-        """The active values of a picklist."""
+        """Return the active values of a picklist."""
         return [choice.value for choice in self.choices if choice.is_active]
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """Records of another object that point here, and what a subquery calls them."""
+    """A child relationship: the object and field that point here, and its name in subqueries."""
 
     object: str
     field: str
@@ -106,7 +100,7 @@ class Child:
 
 @dataclass(frozen=True)
 class ObjectSchema:
-    """One object."""
+    """An object with its fields."""
 
     name: str
     label: str
@@ -141,13 +135,13 @@ class ObjectSchema:
         return self.name.endswith(("__c", "__x", "__mdt", "__e", "__b", "__kav"))
 
     def field(self, name: str) -> Field | None:
-        """A field by its name, whatever the case."""
+        """Return a field by its name, ignoring case."""
         return self.by_name.get(name.lower())
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A field that points from one object to another; `child_relationship` is what the other one calls the way back."""
+    """A field that points from a child to a parent; `child_relationship` is its name in subqueries of the parent."""
 
     child: str
     field: Field
@@ -157,26 +151,23 @@ class Edge:
 
 @dataclass(frozen=True)
 class SchemaGraph:
-    """Every object of an org. `problems` are objects that could not be read, with the reason."""
+    """All objects of an org. `problems` holds objects that could not be read, with the reason."""
 
     objects: Mapping[str, ObjectSchema] = field(default_factory=dict)  # by name in lower case
     problems: Mapping[str, str] = field(default_factory=dict)
-    unsynced: frozenset[str] = frozenset()  # names in lower case of objects the org has besides
+    unsynced: frozenset[str] = frozenset()  # other objects of the org, in lower case
 
     @classmethod
     def of(
-        cls,
-        objects: Iterable[ObjectSchema],
-        problems: Mapping[str, str] | None = None,
-        unsynced: Iterable[str] = (),
+        cls, objects: Iterable[ObjectSchema], problems: Mapping[str, str] | None = None, unsynced: Iterable[str] = ()
     ) -> "SchemaGraph":
-        """From the objects, in the order of their names."""
+        """Build a graph of objects, ordered by name."""
         ordered = sorted(objects, key=lambda item: item.name.lower())
         by_name = {item.name.lower(): item for item in ordered}
         return cls(by_name, dict(problems or {}), frozenset(name.lower() for name in unsynced) - by_name.keys())
 
     def get(self, name: str) -> ObjectSchema | None:
-        """An object by its name, whatever the case."""
+        """Return an object by its name, ignoring case."""
         return self.objects.get(name.lower())
 
     @property
@@ -185,7 +176,7 @@ class SchemaGraph:
 
     @cached_property
     def names(self) -> Names:
-        """The objects' names, to find the one that was meant."""
+        """Return the index of object names for suggestions."""
         return Names({item.name: item.label for item in self.objects.values()})
 
     @cached_property
@@ -194,7 +185,7 @@ class SchemaGraph:
 
     @cached_property
     def _edges(self) -> tuple[Mapping[str, list[Edge]], Mapping[str, list[Edge]]]:
-        """Edges up and down, by object in lower case."""
+        """Return the edges to parents and to children, by object in lower case."""
         up: dict[str, list[Edge]] = {}
         down: dict[str, list[Edge]] = {}
         for child in self.objects.values():
@@ -219,48 +210,48 @@ class SchemaGraph:
         }
 
     def parents(self, name: str) -> list[Edge]:
-        """What an object points to."""
+        """Return the edges from an object to its parents."""
         return self._edges[0].get(name.lower(), [])
 
     def children(self, name: str) -> list[Edge]:
-        """What points to an object."""
+        """Return the edges from children to an object."""
         return self._edges[1].get(name.lower(), [])
 
     def neighbours(self, name: str, *, audit: bool) -> frozenset[str]:
-        """The objects one step away, by whichever field; without or with those that tell who changed a record."""
+        """Return the objects one step away, with or without audit fields."""
         return self._neighbours[audit].get(name, frozenset())
 
     @cached_property
     def _neighbours(self) -> tuple[Mapping[str, frozenset[str]], Mapping[str, frozenset[str]]]:
-        made: tuple[dict[str, set[str]], dict[str, set[str]]] = ({}, {})
+        near: tuple[dict[str, set[str]], dict[str, set[str]]] = ({}, {})
         for edges in self._edges[0].values():
             for edge in edges:
                 for audit in (False, True):
                     if audit or edge.field.name.lower() not in AUDIT_FIELDS:
-                        made[audit].setdefault(edge.child, set()).add(edge.parent)
-                        made[audit].setdefault(edge.parent, set()).add(edge.child)
-        without, with_audit = ({name: frozenset(near) for name, near in part.items()} for part in made)
+                        near[audit].setdefault(edge.child, set()).add(edge.parent)
+                        near[audit].setdefault(edge.parent, set()).add(edge.child)
+        without, with_audit = ({name: frozenset(names) for name, names in part.items()} for part in near)
         return without, with_audit
 
     def child_object(self, parent: ObjectSchema, relationship: str) -> tuple[Child, ObjectSchema] | None:
-        """What a subquery's name stands for."""
+        """Return the child relationship with this name, and its object."""
         child = parent.by_child.get(relationship.lower())
-        found = self.get(child.object) if child is not None else None
-        return (child, found) if child is not None and found is not None else None
+        item = self.get(child.object) if child is not None else None
+        return (child, item) if child is not None and item is not None else None
 
 
 def name_field(name: str) -> Field | None:
-    """A field of `Name`, which stands for whatever a polymorphic field points to."""
-    spelt = NAME_SPELLINGS.get(name.lower())
-    return Field(spelt, spelt, NAME_FIELDS[name.lower()]) if spelt else None
+    """Return a field of `Name`, which stands for the target of a polymorphic field."""
+    spelling = NAME_SPELLINGS.get(name.lower())
+    return Field(spelling, spelling, NAME_FIELDS[spelling]) if spelling else None
 
 
-def relationship_type(described: Mapping[str, Any], owner: str) -> RelationshipType:
-    """By the field alone: what the parent says of cascading deletes is true of plain lookups too."""
-    if described.get("relationshipOrder") is not None:
+def relationship_type(describe: Mapping[str, Any], owner: str) -> RelationshipType:
+    """Return the type by the describe of the field; cascadeDelete of the parent also marks plain lookups."""
+    if describe.get("relationshipOrder") is not None:
         return "MASTER_DETAIL"
-    if described.get("cascadeDelete") and not described.get("nillable", True):
+    if describe.get("cascadeDelete") and not describe.get("nillable", True):
         return "MASTER_DETAIL"
-    if owner == "User" and described.get("referenceTo") == ["User"] and described.get("custom"):
+    if owner == "User" and describe.get("referenceTo") == ["User"] and describe.get("custom"):
         return "HIERARCHICAL"
     return "LOOKUP"

@@ -1,4 +1,4 @@
-"""Names that were probably meant: other case, a missing __c, a label, a plural, a slip of the pen."""
+"""Suggest names for a misspelled one: wrong case, a missing __c, a label, a plural, a typo."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ SUFFIXES = ("__c", "__r", "__pc", "__x", "__mdt", "__e", "__b", "__kav")
 
 @dataclass(frozen=True)
 class Suggestions:
-    """Names, the nearest first; `certain` is the one that was meant, if there is no doubt."""
+    """Suggested names, the most similar first; `certain` is set if there is no doubt."""
 
     names: tuple[str, ...] = ()
     certain: str | None = None
@@ -22,7 +22,7 @@ class Suggestions:
 
 
 class Names:
-    """Many names with their labels, arranged so that few must be looked at."""
+    """An index of names and labels that limits the candidates to compare."""
 
     def __init__(self, labels: Mapping[str, str]) -> None:
         self._labels = labels
@@ -35,7 +35,7 @@ class Names:
                 self._alike.setdefault(key, []).append(name)
 
     def near(self, written: str) -> dict[str, str]:
-        """Those that may be meant, with their labels."""
+        """Return the candidates for a name, with their labels."""
         bare = _bare(written.lower())
         keys = {_singular(bare), bare.removesuffix("id"), _singular(squeezed(written))}
         found = {name: self._labels[name] for key in keys for name in self._alike.get(key, ())}
@@ -44,13 +44,13 @@ class Names:
                 start = name[:2].lower()
                 if (
                     start[:1] == bare[:1] or start[1:] == bare[:1] or start[:1] == bare[1:2]
-                ):  # of two slips, one is later
+                ):  # at most one typo at the start
                     found[name] = self._labels[name]
         return found
 
 
 def suggest(written: str, candidates: Mapping[str, str]) -> Suggestions:
-    """The nearest of some names; `candidates` are names with their labels."""
+    """Return the most similar names; `candidates` are names with their labels."""
     scored: dict[str, float] = {}
     for name, label in candidates.items():
         score = likeness(written, name, label)
@@ -65,7 +65,7 @@ def suggest(written: str, candidates: Mapping[str, str]) -> Suggestions:
 
 
 def likeness(written: str, name: str, label: str = "") -> float:  # noqa: PLR0911 - one for each way to be alike
-    """How likely a name was meant: 0 not at all, 1 for sure."""
+    """Return the similarity of a name, from 0 to 1."""
     given, wanted = written.lower(), name.lower()
     if given == wanted:
         return 1.0
@@ -86,7 +86,7 @@ def likeness(written: str, name: str, label: str = "") -> float:  # noqa: PLR091
 
 
 def distance(left: str, right: str, most: int) -> int:
-    """Letters to change, add, drop or swap; anything above `most` is just more."""
+    """Return the edit distance with swaps, or `most` + 1 if it is greater than `most`."""
     if left == right:
         return 0
     before: list[int] = []
@@ -104,18 +104,18 @@ def distance(left: str, right: str, most: int) -> int:
 
 
 def words_of(name: str) -> list[str]:
-    """The words a name is made of: AnnualRevenue__c to annual, revenue."""
+    """Return the words of a name: annual, revenue for AnnualRevenue__c."""
     bare = re.sub(r"(__c|__r|__pc|__x|__mdt|__e|__b|__kav)$", "", name)
     return [word.lower() for word in WORDS.findall(bare.replace("_", " "))]
 
 
 def squeezed(text: str) -> str:
-    """Letters and digits alone."""
+    """Return the letters and digits, in lower case."""
     return re.sub(r"[^a-z0-9]", "", text.lower())
 
 
 def listed(names: Iterable[str], most: int = 12) -> str:
-    """Names for a sentence."""
+    """Join names for a sentence."""
     shown = list(names)
     return ", ".join(shown[:most]) + (f" and {len(shown) - most} more" if len(shown) > most else "")
 

@@ -1,24 +1,35 @@
-"""Ways from one object to another: the cheapest first, found without looking at all of them."""
+"""Find paths between objects: best-first search with a budget, cheapest first."""
 
 import heapq
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, groupby
 from typing import Literal
 
 from bedstone.salesforce.graph.categories import CORE, SETUP, is_derived, namespace_of
 from bedstone.salesforce.graph.model import AUDIT_FIELDS, Edge, SchemaGraph
 
-MOST_PATHS, DEEPEST, MOST_STEPS = 10, 5, 30_000
-AUDIT, HUB, SYSTEM, POLYMORPHIC, NAMELESS, OPTIONAL, RARE = 4.0, 2.0, 3.0, 1.0, 2.0, 0.1, 0.3
-USUAL = 1.2  # a lookup that may be empty
-DEEPEST_UP, DEEPEST_DOWN = 5, 4
+MAX_PATHS = 10
+MAX_DEPTH = 5
+MAX_STEPS = 30_000  # of one search
+MAX_PARENT_LEVELS = 5  # in SOQL
+MAX_CHILD_LEVELS = 4  # in SOQL
+
+# What a step costs in addition to 1
+AUDIT_COST = 4.0
+HUB_COST = 2.0
+SYSTEM_COST = 3.0
+POLYMORPHIC_COST = 1.0
+NAMELESS_COST = 2.0
+OPTIONAL_COST = 0.1
+RARE_COST = 0.3
+TYPICAL_COST = 1.2  # of a lookup that may be empty, in total
 HUBS = frozenset({"User", "Group", "RecordType", "Profile", "UserRole"})
 Direction = Literal["up", "down"]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """From one object to the next: up by a field of ours, down by a field of theirs."""
+    """A step to the next object: up by a field of the source, down by a field of the target."""
 
     source: str
     target: str
@@ -32,97 +43,78 @@ class Step:
 
 @dataclass(frozen=True)
 class Path:
-    """Steps, and what they cost."""
+    """A path between two objects, with its cost."""
 
     steps: tuple[Step, ...]
     cost: float
 
     @property
-    def dotted(self) -> str | None:
-        """As SOQL writes it, where every step goes up."""
+    def dot_notation(self) -> str | None:
+        """Return the path in dot notation if every step goes up."""
         if any(step.direction != "up" or not step.relationship for step in self.steps):
             return None
-        if any(len(step.edge.field.reference_to) > 1 for step in self.steps[:-1]):  # beyond it only names can be seen
+        # Beyond a polymorphic field, only the fields of Name are available.
+        if any(len(step.edge.field.reference_to) > 1 for step in self.steps[:-1]):
             return None
         return ".".join(str(step.relationship) for step in self.steps)
 
     @property
     def exceeds_soql(self) -> bool:
-        """Whether one query cannot go this way."""
+        """Return whether one query cannot follow this path."""
         runs = self._runs()
-        return len(runs) > 2 or any(  # noqa: PLR2004 - up or down, and down after up at most
-            length > (DEEPEST_UP if direction == "up" else DEEPEST_DOWN) for direction, length in runs
+        return len(runs) > 2 or any(  # noqa: PLR2004 - one change of direction
+            length > (MAX_PARENT_LEVELS if direction == "up" else MAX_CHILD_LEVELS) for direction, length in runs
         )
 
     def _runs(self) -> list[tuple[Direction, int]]:
-        runs: list[tuple[Direction, int]] = []
-        for step in self.steps:
-            if runs and runs[-1][0] == step.direction:
-                runs[-1] = (step.direction, runs[-1][1] + 1)
-            else:
-                runs.append((step.direction, 1))
-        return runs
+        """Return the numbers of consecutive steps in one direction."""
+        groups = groupby(step.direction for step in self.steps)
+        return [(direction, len(list(steps))) for direction, steps in groups]
 
     def soql(self) -> str | None:
-        """An example that goes this way in one query, where there is one."""
-        if self.dotted:
-            return f"SELECT Id, {self.dotted}.Id FROM {self.steps[0].source}"
+        """Return an example query that follows this path, if one query can."""
+        if self.dot_notation:
+            return f"SELECT Id, {self.dot_notation}.Id FROM {self.steps[0].source}"
         if all(step.direction == "down" and step.edge.child_relationship for step in self.steps):
             inner = "Id"
             for step in reversed(self.steps):
                 inner = f"Id, (SELECT {inner} FROM {step.edge.child_relationship})"
             return f"SELECT {inner} FROM {self.steps[0].source}"
-        if all(step.direction == "down" for step in self.steps[1:]) and len(self.steps) == 2:  # noqa: PLR2004
-            first, second = self.steps
-            if first.direction == "up":  # two that point to the same third
-                mine, theirs = first.edge.field.name, second.edge.field.name
-                return (
-                    f"SELECT Id FROM {second.target} WHERE {theirs} IN (SELECT {mine} FROM {first.source})"
-                    if first.source != second.target
-                    else None
-                )
-        return self._down_then_up()
-
-    def _down_then_up(self) -> str | None:
-        """Through a third object that points to both."""
-        if len(self.steps) != 2 or [step.direction for step in self.steps] != ["down", "up"]:  # noqa: PLR2004
-            return None
-        first, second = self.steps
-        if not first.edge.child_relationship or not second.relationship:
-            return None
-        return f"SELECT Id, (SELECT {second.relationship}.Id FROM {first.edge.child_relationship}) FROM {first.source}"
+        match [step.direction for step in self.steps]:
+            case ["up", "down"] if self.steps[0].source != self.steps[1].target:  # both point to the same third object
+                mine, theirs = (step.edge.field.name for step in self.steps)
+                inner = f"SELECT {mine} FROM {self.steps[0].source}"
+                return f"SELECT Id FROM {self.steps[1].target} WHERE {theirs} IN ({inner})"
+            case ["down", "up"] if self.steps[0].edge.child_relationship and self.steps[1].relationship:
+                inner = f"SELECT {self.steps[1].relationship}.Id FROM {self.steps[0].edge.child_relationship}"
+                return f"SELECT Id, ({inner}) FROM {self.steps[0].source}"
+        return None
 
 
 @dataclass(frozen=True)
 class FoundPaths:
-    """The best ways; `truncated` where the search was ended by its budget."""
+    """The best paths; `truncated` if there may be more."""
 
     paths: list[Path]
     truncated: bool
 
 
 class PathFinder:
-    """Finds ways in one graph. What it learns of the neighbourhood of objects it keeps."""
+    """Finds paths in one graph. Caches the links of each object."""
 
     def __init__(self, graph: SchemaGraph) -> None:
         self._graph = graph
         self._links: dict[str, dict[str, list[Link]]] = {}
 
     def find(
-        self,
-        source: str,
-        target: str,
-        *,
-        max_depth: int = DEEPEST,
-        limit: int = MOST_PATHS,
-        audit: bool = False,
+        self, source: str, target: str, *, max_depth: int = MAX_DEPTH, limit: int = MAX_PATHS, audit: bool = False
     ) -> FoundPaths:
-        """The cheapest simple paths, best first. Audit fields count where nothing else leads there, or if asked for."""
-        found = self._search(source, target, max_depth, limit, audit=audit)
-        return found if found.paths or audit else self._search(source, target, max_depth, limit, audit=True)
+        """Return the cheapest simple paths. Uses audit fields only on request, or if nothing else leads there."""
+        result = self._search(source, target, max_depth, limit, audit=audit)
+        return result if result.paths or audit else self._search(source, target, max_depth, limit, audit=True)
 
-    def related(self, name: str, max_depth: int, most: int) -> tuple[dict[int, list[str]], dict[int, int]]:
-        """Objects by their distance, and how many of each were left out; audit fields lead nowhere."""
+    def find_related(self, name: str, max_depth: int, limit: int) -> tuple[dict[int, list[str]], dict[int, int]]:
+        """Return objects by distance, and the number left out at each; ignores audit fields."""
         seen = {name}
         rings: dict[int, list[str]] = {}
         left_out: dict[int, int] = {}
@@ -130,24 +122,24 @@ class PathFinder:
         for distance in range(1, max_depth + 1):
             following: dict[str, float] = {}
             for here in ring:
-                if here in HUBS and distance > 1:  # everything is near a user
+                if here in HUBS and distance > 1:  # everything is related to a user
                     continue
                 for target in self._graph.neighbours(here, audit=False) - seen:
-                    cost = min(link.cost for link in self._from(here)[target] if not link.is_audit)
+                    cost = min(link.cost for link in self._links_from(here)[target] if not link.is_audit)
                     following[target] = min(cost, following.get(target, cost))
             ordered = sorted(following, key=lambda item: (following[item], item))
             seen |= following.keys()
             if not ordered:
                 break
-            rings[distance] = ordered[:most]
-            if len(ordered) > most:
-                left_out[distance] = len(ordered) - most
+            rings[distance] = ordered[:limit]
+            if len(ordered) > limit:
+                left_out[distance] = len(ordered) - limit
             ring = ordered
         return rings, left_out
 
     def _search(self, source: str, target: str, max_depth: int, limit: int, *, audit: bool) -> FoundPaths:
-        """Best first by the cost so far and what usual steps would still cost; of equals, the one nearest its end."""
-        within = self._within(target, max_depth, audit=audit)
+        """Search best first, by the cost so far plus a typical cost for the rest; ties prefer the longer path."""
+        within = self._reachable(target, max_depth, audit=audit)
         hops = {name: distance for distance, names in reversed(list(enumerate(within))) for name in names}
         number = count()
         waiting: list[tuple[float, int, int, float, str, tuple[Step, ...]]] = [(0.0, 0, next(number), 0.0, source, ())]
@@ -162,22 +154,22 @@ class PathFinder:
             if left <= 0:
                 continue
             visited = {source, *(step.target for step in steps)} - {target}
-            links = self._from(here)
+            links = self._links_from(here)
             for name in sorted((self._graph.neighbours(here, audit=audit) & within[left - 1]) - visited):
-                closes = name == target
+                is_end = name == target
                 for link in links[name]:
                     if link.is_audit and not audit:
                         continue
                     steps_done += 1
-                    whole = cost + (link.end_cost if closes else link.cost)
-                    likely = round(whole + USUAL * hops[name], 3)
-                    heapq.heappush(waiting, (likely, -left, next(number), whole, name, (*steps, link.step)))
-            if steps_done > MOST_STEPS:
+                    total = cost + (link.end_cost if is_end else link.cost)
+                    estimate = round(total + TYPICAL_COST * hops[name], 3)
+                    heapq.heappush(waiting, (estimate, -left, next(number), total, name, (*steps, link.step)))
+            if steps_done > MAX_STEPS:
                 break
         return FoundPaths(sorted(paths, key=lambda path: path.cost), truncated=bool(waiting))
 
-    def _within(self, target: str, max_depth: int, *, audit: bool) -> list[frozenset[str]]:
-        """The objects from which the target can be reached in 0, 1, 2 ... steps at most."""
+    def _reachable(self, target: str, max_depth: int, *, audit: bool) -> list[frozenset[str]]:
+        """Return the objects that reach the target in at most 0, 1, 2 ... steps."""
         reached = frozenset({target})
         rings, ring = [reached], reached
         for _ in range(max_depth):
@@ -186,23 +178,23 @@ class PathFinder:
             rings.append(reached)
         return rings
 
-    def _from(self, name: str) -> "dict[str, list[Link]]":
-        found = self._links.get(name)
-        if found is None:
-            found = {}
+    def _links_from(self, name: str) -> "dict[str, list[Link]]":
+        links = self._links.get(name)
+        if links is None:
+            links = {}
             steps = [Step(name, edge.parent, "up", edge) for edge in self._graph.parents(name)]
             steps += [Step(name, edge.child, "down", edge) for edge in self._graph.children(name)]
             for step in steps:
-                ways = [_cost(step, self._graph, is_end=is_end) for is_end in (False, True)]
+                costs = [_step_cost(step, self._graph, is_end=is_end) for is_end in (False, True)]
                 is_audit = step.edge.field.name.lower() in AUDIT_FIELDS
-                found.setdefault(step.target, []).append(Link(step, ways[0], ways[1], is_audit))
-            self._links[name] = found
-        return found
+                links.setdefault(step.target, []).append(Link(step, costs[0], costs[1], is_audit))
+            self._links[name] = links
+        return links
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A step, and what it costs on the way and as the last one."""
+    """A step with its cost, and its cost as the last step."""
 
     step: Step
     cost: float
@@ -210,25 +202,25 @@ class Link:
     is_audit: bool
 
 
-def _cost(step: Step, graph: SchemaGraph, *, is_end: bool) -> float:
+def _step_cost(step: Step, graph: SchemaGraph, *, is_end: bool) -> float:
     field = step.edge.field
     cost = 1.0
     if field.name.lower() in AUDIT_FIELDS:
-        cost += AUDIT
+        cost += AUDIT_COST
     if (step.edge.parent in HUBS or field.name == "OwnerId") and not is_end:
-        cost += HUB
+        cost += HUB_COST
     if not is_end and (step.target in SETUP or is_derived(step.target, graph)):
-        cost += SYSTEM
+        cost += SYSTEM_COST
     if field.name == "MasterRecordId":
-        cost += RARE
+        cost += RARE_COST
     if not is_end and step.target not in CORE and not step.target.endswith("__c"):
-        cost += RARE
+        cost += RARE_COST
     if len(field.reference_to) > 1 or field.is_polymorphic:
-        cost += POLYMORPHIC
+        cost += POLYMORPHIC_COST
     if step.direction == "down" and not step.edge.child_relationship:
-        cost += NAMELESS
+        cost += NAMELESS_COST
     if field.relationship_type != "MASTER_DETAIL":
-        cost += OPTIONAL if not field.nillable else 2 * OPTIONAL
+        cost += OPTIONAL_COST if not field.nillable else 2 * OPTIONAL_COST
     if namespace_of(step.source) != namespace_of(step.target):
-        cost += OPTIONAL
+        cost += OPTIONAL_COST
     return cost

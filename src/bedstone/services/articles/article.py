@@ -1,4 +1,4 @@
-"""An article, what is asked for, and what is answered."""
+"""An article, and the query and result page of a search for articles."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,26 +12,26 @@ DEFAULT_LANGUAGE = "en_US"
 
 
 class KnowledgeDisabled(SalesforceError):
-    """The org has no Knowledge, or shows none of it to this user."""
+    """Knowledge is not enabled in the org or for this user."""
 
     code = "KNOWLEDGE_DISABLED"
 
 
-class CallsRunningOut(LimitExceeded):
-    """Fewer calls of the day are left than the operator keeps back."""
+class ApiReserveReached(LimitExceeded):
+    """The remaining daily API calls are held in reserve."""
 
     code = "RATE_LIMIT_WARNING"
 
 
 class ArticleNotFound(NotFound):
-    """No published article has that id or name."""
+    """No published article has this id or URL name."""
 
     code = "NOT_FOUND"
 
 
 @dataclass(frozen=True)
 class Article:
-    """A published version of an article; `body` is its text, where it was asked for."""
+    """A published version of an article; search results have no `body`."""
 
     id: str
     article_id: str
@@ -43,13 +43,13 @@ class Article:
     article_number: str | None = None
     language: str | None = None
     snippet: str | None = None
-    why: str | None = None  # the mirror says by what it was found
+    why: str | None = None  # which search matched; set by the mirror only
     body: str = ""
 
 
 @dataclass(frozen=True)
 class ArticleQuery:
-    """What is searched for. `categories` are data categories by their group; those below count too."""
+    """A search. `categories` are data categories by group; they include the categories below."""
 
     query: str
     language: str = DEFAULT_LANGUAGE
@@ -59,7 +59,7 @@ class ArticleQuery:
 
 @dataclass(frozen=True)
 class ArticlePage:
-    """The best articles, and how many match; with `is_minimum` there may be more. No `method` means the mirror."""
+    """The best articles and the number of matches, a lower bound if `is_minimum`. Without `method`: from the mirror."""
 
     articles: list[Article]
     total: int

@@ -1,4 +1,4 @@
-"""What an org tells of its article types: which fields there are, and which of them are the body."""
+"""The article types of an org: their fields, and which of those are the body."""
 
 import logging
 import re
@@ -13,11 +13,11 @@ from bedstone.services.articles.article import Article
 logger = logging.getLogger(__name__)
 
 BODY_NAMES = re.compile(r"body|answer|content|detail|solution|description|resolution|procedure|steps", re.IGNORECASE)
-LONG_TEXT = 255
+MIN_BODY_LENGTH = 255  # of a plain text field, exclusive
 TAG = re.compile(r"<[^>]*>")
-MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(?:\+0000|\+00:00|Z)")
-ALWAYS = ("Id", "KnowledgeArticleId", "Title", "Summary", "UrlName", "LastPublishedDate")
-WHERE_THERE_ARE = ("ArticleType", "ArticleNumber", "Language", "PublishStatus", "IsMasterLanguage")
+TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(?:\+0000|\+00:00|Z)")
+REQUIRED_FIELDS = ("Id", "KnowledgeArticleId", "Title", "Summary", "UrlName", "LastPublishedDate")
+OPTIONAL_FIELDS = ("ArticleType", "ArticleNumber", "Language", "PublishStatus", "IsMasterLanguage")
 
 
 @dataclass(frozen=True)
@@ -38,35 +38,35 @@ class ArticleType:
     filters_summary: bool = False
 
     @classmethod
-    def of(cls, described: Mapping[str, Any], body_fields: Sequence[str] = ()) -> "ArticleType":
-        """From a describe; `body_fields` are the operator's choice of bodies."""
-        fields = {item["name"]: item for item in described["fields"]}
-        columns = [name for name in (*ALWAYS, *WHERE_THERE_ARE) if name in fields]
+    def of(cls, describe: Mapping[str, Any], body_fields: Sequence[str] = ()) -> "ArticleType":
+        """Parse a describe; `body_fields` are the body fields from the settings."""
+        fields = {item["name"]: item for item in describe["fields"]}
+        columns = [name for name in (*REQUIRED_FIELDS, *OPTIONAL_FIELDS) if name in fields]
         if fields.get("RecordTypeId", {}).get("relationshipName") == "RecordType":
             columns.append("RecordType.DeveloperName")
         values = fields.get("Language", {}).get("picklistValues") or []
         return cls(
-            described["name"],
+            describe["name"],
             tuple(columns),
-            tuple(_bodies(fields, body_fields)),
+            tuple(_find_bodies(fields, body_fields)),
             frozenset(item["value"] for item in values if item.get("active", True)),
             bool(fields.get("Summary", {}).get("filterable")),
         )
 
     @property
     def selection(self) -> str:
-        """The columns of every article, as SELECT and RETURNING take them."""
+        """Return the columns of an article for SELECT and RETURNING."""
         return ", ".join(self.columns)
 
     def body(self, row: Mapping[str, Any]) -> str:
-        """The text of an article, from the row of its type; under the fields' labels where several have some."""
-        written = [(item, text) for item in self.bodies if (text := _text(row.get(item.name), item.is_rich))]
-        if len(written) == 1:
-            return written[0][1]
-        return "\n\n".join(f"{item.label}\n\n{text}" for item, text in written) or str(row.get("Summary") or "")
+        """Return the text of an article; with several bodies, each under the label of its field."""
+        texts = [(item, text) for item in self.bodies if (text := _body_text(row.get(item.name), item.is_rich))]
+        if len(texts) == 1:
+            return texts[0][1]
+        return "\n\n".join(f"{item.label}\n\n{text}" for item, text in texts) or str(row.get("Summary") or "")
 
     def markdown(self, row: Mapping[str, Any]) -> str:
-        """The same as Markdown, for those who cut it by its headings."""
+        """Return the text as Markdown, with headings to chunk by."""
         parts = []
         for item in self.bodies:
             value = str(row.get(item.name) or "")
@@ -77,7 +77,7 @@ class ArticleType:
 
 
 def article_of(row: Mapping[str, Any]) -> Article:
-    """An article without its body, from a row."""
+    """Return an article without its body, from a row."""
     record_type = row.get("RecordType") or {}
     return Article(
         id=row["Id"],
@@ -85,7 +85,7 @@ def article_of(row: Mapping[str, Any]) -> Article:
         title=row["Title"],
         summary=row.get("Summary"),
         url_name=row.get("UrlName"),
-        last_published=moment(row.get("LastPublishedDate")),
+        last_published=rfc3339(row.get("LastPublishedDate")),
         article_type=record_type.get("DeveloperName") or row.get("ArticleType"),
         article_number=row.get("ArticleNumber"),
         language=row.get("Language"),
@@ -93,37 +93,37 @@ def article_of(row: Mapping[str, Any]) -> Article:
     )
 
 
-def moment(text: str | None) -> str | None:
-    """A time as RFC 3339 writes it; Salesforce leaves out the colon of the zone."""
-    found = MOMENT.fullmatch(text) if text else None
-    return f"{found[1]}Z" if found else text
+def rfc3339(text: str | None) -> str | None:
+    """Return a timestamp in RFC 3339; Salesforce omits the colon of the time zone."""
+    match = TIMESTAMP.fullmatch(text) if text else None
+    return f"{match[1]}Z" if match else text
 
 
 def plain_snippet(text: str | None) -> str | None:
-    """A snippet without its marks."""
+    """Return a snippet without its markup."""
     return " ".join(unescape(TAG.sub("", text)).split()) or None if text else None
 
 
-def _bodies(fields: Mapping[str, Mapping[str, Any]], chosen: Sequence[str]) -> list[BodyField]:
+def _find_bodies(fields: Mapping[str, Mapping[str, Any]], chosen: Sequence[str]) -> list[BodyField]:
     by_name = {name.lower(): item for name, item in fields.items()}
-    wanted = [by_name[name.lower()] for name in chosen if name.lower() in by_name]
-    if chosen and not wanted:
-        message = "None of salesforce.article_body_fields is there; the text comes from the fields that look like it"
+    bodies = [by_name[name.lower()] for name in chosen if name.lower() in by_name]
+    if chosen and not bodies:
+        message = "No field of salesforce.article_body_fields exists; choosing body fields by name and type"
         logger.warning(message, extra={"action": "no_body_fields"})
-    if not wanted:
+    if not bodies:
         long = [item for item in fields.values() if item["type"] == "textarea" and item["name"].endswith("__c")]
-        candidates = [item for item in long if item.get("htmlFormatted") or (item.get("length") or 0) > LONG_TEXT]
-        wanted = sorted(candidates, key=_place)
-    return [BodyField(item["name"], item["label"], bool(item.get("htmlFormatted"))) for item in wanted]
+        candidates = [item for item in long if item.get("htmlFormatted") or (item.get("length") or 0) > MIN_BODY_LENGTH]
+        bodies = sorted(candidates, key=_body_priority)
+    return [BodyField(item["name"], item["label"], bool(item.get("htmlFormatted"))) for item in bodies]
 
 
-def _place(item: Mapping[str, Any]) -> int:
-    """Bodies by their names first, then rich text, then the rest."""
+def _body_priority(item: Mapping[str, Any]) -> int:
+    """Rank fields: named like a body, then rich text, then the rest."""
     is_named = bool(BODY_NAMES.search(item["name"]) or BODY_NAMES.search(item["label"]))
     return 0 if is_named else 1 if item.get("htmlFormatted") else 2
 
 
-def _text(value: Any, is_rich: bool) -> str:
+def _body_text(value: Any, is_rich: bool) -> str:
     if not value:
         return ""
     return html_to_text(str(value)) if is_rich else str(value).strip()

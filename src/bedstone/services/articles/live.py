@@ -1,4 +1,4 @@
-"""Articles asked in the org: SOSL with its own order, SOQL where SOSL fails."""
+"""Query articles in the org: by SOSL in its ranking, by SOQL if SOSL fails."""
 
 import asyncio
 import logging
@@ -35,73 +35,80 @@ from bedstone.services.articles.article_types import ArticleType, article_of
 logger = logging.getLogger(__name__)
 
 VERSIONS = "KnowledgeArticleVersion"
-MOST_ROWS, LONGEST_TERM, MOST_WORDS, LONGEST_LIKE, LONGEST_WORD = 200, 4_000, 20, 300, 60
+MAX_ROWS = 200
+MAX_TERM_LENGTH = 4_000
+MAX_ADDRESS_LENGTH = 12_000  # of a URL-encoded term
+MAX_LIKE_WORDS = 20
+MAX_LIKE_LENGTH = 300
+MAX_WORD_LENGTH = 60
+MAX_URL_NAME_LENGTH = 255
 SNIPPET_LENGTH = 120
-DESCRIBED_SECONDS = 3600.0
+DESCRIBE_CACHE_SECONDS = 3600.0
 ONLINE = "PublishStatus = 'Online'"
 CATEGORY = re.compile(r"[A-Za-z]\w{0,79}")
-LONGEST_NAME, LONGEST_ADDRESS = 255, 12_000
-ARTICLE_PREFIX = "kA"  # of an article; of one of its versions it is ka
+ARTICLE_PREFIX = "kA"  # of article ids; ids of versions begin with ka
 DISABLED = (
-    "Salesforce Knowledge is not enabled in this org, or not for this user. An administrator must enable Knowledge "
+    "Salesforce Knowledge is not enabled in this org or for this user. An administrator must enable Knowledge "
     "and give the user the View Articles permission (internal users need the Knowledge User licence)."
 )
 
 
 class LiveArticles:
-    """One org's articles. What the org tells of its types is kept for an hour."""
+    """The articles of one org. Describes of its article types are cached for an hour."""
 
     def __init__(self, client: SalesforceClient, body_fields: Sequence[str] = ()) -> None:
         self.client = client
         self._body_fields = body_fields
         self._types: dict[str, tuple[float, ArticleType]] = {}
-        self._describing = asyncio.Lock()
-        self._failed: tuple[float, OrgUnavailable] | None = None
+        self._describe_lock = asyncio.Lock()
+        self._failure: tuple[float, OrgUnavailable] | None = None
 
     # Searching
 
-    async def search(self, wanted: ArticleQuery) -> ArticlePage:
-        """By SOSL: all words, then any of them; by SOQL if SOSL does not work."""
-        term = checked_term(wanted)
+    async def search(self, query: ArticleQuery) -> ArticlePage:
+        """Search by SOSL for all words, then for any of them; fall back to SOQL if SOSL fails."""
+        term = build_search_term(query)
         versions = await self.type_of(VERSIONS)
-        language = _language(wanted.language, versions)
+        language = _resolve_language(query.language, versions)
         where = f"{ONLINE} AND Language = {soql_string(language)}"
-        categories = _categories(wanted)
+        categories = _category_clause(query)
         try:
-            rows = await self._found(term, versions, where, categories)
+            rows = await self._run_sosl(term, versions, where, categories)
             if not rows and " AND " in term:
-                rows = await self._found(search_term(wanted.query, "OR"), versions, where, categories)
-                logger.debug("All words found nothing, any of them %d", len(rows), extra={"action": "sosl_or"})
+                rows = await self._run_sosl(search_term(query.query, "OR"), versions, where, categories)
+                logger.debug("No article has all words, %d have some", len(rows), extra={"action": "sosl_or"})
         except SalesforceError as error:
             if await self._is_final(error):
                 raise
-            logger.info("SOSL failed, asking by SOQL: %s", error.message, extra={"action": "sosl_failed"})
-            return await self._by_title(wanted, versions, where, categories)
-        articles = [article_of(row) for row in rows[: wanted.limit]]
-        return ArticlePage(articles, len(rows), "sosl", is_minimum=len(rows) >= MOST_ROWS)
+            logger.info("SOSL failed, falling back to SOQL: %s", error.message, extra={"action": "sosl_failed"})
+            return await self._search_titles(query, versions, where, categories)
+        articles = [article_of(row) for row in rows[: query.limit]]
+        return ArticlePage(articles, len(rows), "sosl", is_minimum=len(rows) >= MAX_ROWS)
 
-    async def _found(self, term: str, versions: ArticleType, where: str, categories: str) -> list[dict[str, Any]]:
-        returning = f"{VERSIONS}({versions.selection} WHERE {where} LIMIT {MOST_ROWS})"
+    async def _run_sosl(self, term: str, versions: ArticleType, where: str, categories: str) -> list[dict[str, Any]]:
+        returning = f"{VERSIONS}({versions.selection} WHERE {where} LIMIT {MAX_ROWS})"
         snippet = f" WITH SNIPPET (target_length={SNIPPET_LENGTH})"
         return await self.client.search(f"FIND {{{term}}} IN ALL FIELDS RETURNING {returning}{categories}{snippet}")
 
     async def _is_final(self, error: SalesforceError) -> bool:
-        """Whether asking in another way is of no use; what is not there is told in better words."""
+        """Return whether a fallback cannot help; raise a better error if Knowledge is unavailable."""
         if isinstance(error, AuthError | LimitExceeded | PermissionDenied):
             return True
-        if isinstance(error, OrgUnavailable) and "details" not in error.details:  # there was no answer at all
+        if isinstance(error, OrgUnavailable) and "details" not in error.details:  # the org did not answer
             return True
-        if _code(error) == "INVALID_TYPE":
-            raise await self._explained(error) from None
+        if _error_code(error) == "INVALID_TYPE":
+            raise await self._diagnose(error) from None
         return False
 
-    async def _by_title(self, wanted: ArticleQuery, versions: ArticleType, where: str, categories: str) -> ArticlePage:
+    async def _search_titles(
+        self, query: ArticleQuery, versions: ArticleType, where: str, categories: str
+    ) -> ArticlePage:
         select = f"SELECT {versions.selection} FROM {VERSIONS} WHERE {where}"
-        more = f"{categories} ORDER BY LastPublishedDate DESC LIMIT {MOST_ROWS}"
-        phrase = " ".join(wanted.query.split())[:LONGEST_LIKE]  # a title is shorter
+        more = f"{categories} ORDER BY LastPublishedDate DESC LIMIT {MAX_ROWS}"
+        phrase = " ".join(query.query.split())[:MAX_LIKE_LENGTH]  # titles are shorter
         rows = await self._query(f"{select} AND Title LIKE {like_string(phrase, before=True)}{more}")
-        words = list(dict.fromkeys(word.casefold()[:LONGEST_WORD] for word in re.findall(r"\w+", wanted.query)))
-        words = words[:MOST_WORDS]
+        words = list(dict.fromkeys(word.casefold()[:MAX_WORD_LENGTH] for word in re.findall(r"\w+", query.query)))
+        words = words[:MAX_LIKE_WORDS]
         if not rows and words:
             columns = ("Title", "Summary") if versions.filters_summary else ("Title",)
             terms = [
@@ -110,17 +117,17 @@ class LiveArticles:
             ]
             rows = await self._query(f"{select} AND {' AND '.join(terms)}{more}")
             rows.sort(key=lambda row: -sum(word in row["Title"].casefold() for word in words))
-        articles = [article_of(row) for row in rows[: wanted.limit]]
-        return ArticlePage(articles, len(rows), "soql", is_minimum=len(rows) >= MOST_ROWS)
+        articles = [article_of(row) for row in rows[: query.limit]]
+        return ArticlePage(articles, len(rows), "soql", is_minimum=len(rows) >= MAX_ROWS)
 
     # Reading
 
-    async def get(self, given: str) -> Article:
-        """A published article by the id of its version, or by its own."""
-        record = long_id(given.strip())
+    async def get(self, article_id: str) -> Article:
+        """Return a published article by its id or the id of its version."""
+        record = long_id(article_id.strip())
         if record is None:
             raise InvalidInput(
-                f"article_id is not a Salesforce id: {given[:40]!r} (15 or 18 letters and digits)",
+                f"article_id is not a Salesforce id: {article_id[:40]!r} (15 or 18 letters and digits)",
                 parameter="article_id",
             )
         versions = await self.type_of(VERSIONS)
@@ -131,26 +138,26 @@ class LiveArticles:
         )
         online = [row for row in rows if row.get("PublishStatus", "Online") == "Online"]
         if not online:
-            raise await self._not_found(given, rows)
-        return await self._with_body(_preferred(online))
+            raise await self._not_found(article_id, rows)
+        return await self._with_body(_choose_translation(online))
 
     async def by_url_name(self, url_name: str, language: str = DEFAULT_LANGUAGE) -> Article:
-        """A published article by its name in addresses."""
+        """Return a published article by its URL name."""
         versions = await self.type_of(VERSIONS)
-        if len(url_name) > LONGEST_NAME:
-            raise ArticleNotFound("No published article has so long a name.")
+        if len(url_name) > MAX_URL_NAME_LENGTH:
+            raise ArticleNotFound(f"No published article has a URL name of more than {MAX_URL_NAME_LENGTH} characters.")
         rows = await self._query(
             f"SELECT {versions.selection} FROM {VERSIONS} WHERE {ONLINE} AND UrlName = {soql_string(url_name)}"
         )
         if not rows:
-            raise ArticleNotFound(f"No published article is called {url_name!r}.")
-        return await self._with_body(_preferred(rows, language))
+            raise ArticleNotFound(f"No published article has the URL name {url_name!r}.")
+        return await self._with_body(_choose_translation(rows, language))
 
-    async def url_names(self, beginning: str, most: int) -> list[str]:
-        """Names in addresses that begin so."""
+    async def url_names(self, prefix: str, limit: int) -> list[str]:
+        """List URL names with a prefix."""
         rows = await self._query(
-            f"SELECT UrlName FROM {VERSIONS} WHERE {ONLINE} AND UrlName LIKE {like_string(beginning)} "
-            f"ORDER BY UrlName LIMIT {most}"
+            f"SELECT UrlName FROM {VERSIONS} WHERE {ONLINE} AND UrlName LIKE {like_string(prefix)} "
+            f"ORDER BY UrlName LIMIT {limit}"
         )
         return list(dict.fromkeys(row["UrlName"] for row in rows))
 
@@ -167,51 +174,51 @@ class LiveArticles:
 
     async def _type_by_prefix(self, record: str) -> str:
         objects = await self.client.describe_global()
-        found = next((item["name"] for item in objects if item.get("keyPrefix") == record[:3]), None)
-        if found is None:
+        name = next((item["name"] for item in objects if item.get("keyPrefix") == record[:3]), None)
+        if name is None:
             raise ArticleNotFound(f"No article type has ids like {record}.")
-        return str(found)
+        return str(name)
 
-    async def _not_found(self, given: str, rows: Sequence[dict[str, Any]]) -> ArticleNotFound:
-        """Which version is published instead, where this one is a draft or was replaced."""
+    async def _not_found(self, article_id: str, rows: Sequence[dict[str, Any]]) -> ArticleNotFound:
+        """Return the error, with the published version if this one is a draft or was replaced."""
         if not rows:
-            return ArticleNotFound(f"No published article has the id {given}.")
+            return ArticleNotFound(f"No published article has the id {article_id}.")
         same = f"KnowledgeArticleId = {soql_string(rows[0]['KnowledgeArticleId'])} AND {ONLINE}"
         online = await self._query(f"SELECT Id, Language FROM {VERSIONS} WHERE {same}")
         status = str(rows[0]["PublishStatus"]).lower()
-        of_language = [row for row in online if row["Language"] == rows[0].get("Language")]
-        found = next(iter([*of_language, *online]), None)
-        message = f"The version {given} is not published ({status})."
-        if found is None:
+        same_language = [row for row in online if row["Language"] == rows[0].get("Language")]
+        published = next(iter([*same_language, *online]), None)
+        message = f"The version {article_id} is not published ({status})."
+        if published is None:
             return ArticleNotFound(message)
-        return ArticleNotFound(f"{message} Published is {found['Id']}.", details={"published_id": found["Id"]})
+        return ArticleNotFound(f"{message} Use {published['Id']}.", details={"published_id": published["Id"]})
 
-    # What there is
+    # Article types
 
     async def type_of(self, name: str) -> ArticleType:
-        """What the org tells of an object that holds articles."""
-        asked = time.monotonic()
-        async with self._describing:
-            if self._failed is not None and self._failed[0] >= asked:  # whoever waited meanwhile hears the same
-                raise self._failed[1]
-            known = self._types.get(name)
-            if known is not None and time.monotonic() - known[0] < DESCRIBED_SECONDS:
-                return known[1]
+        """Return an object that holds articles, from the cache or the org."""
+        started = time.monotonic()
+        async with self._describe_lock:
+            if self._failure is not None and self._failure[0] >= started:  # callers that waited get the same error
+                raise self._failure[1]
+            cached = self._types.get(name)
+            if cached is not None and time.monotonic() - cached[0] < DESCRIBE_CACHE_SECONDS:
+                return cached[1]
             try:
-                described = await self.client.describe(name)
+                describe = await self.client.describe(name)
             except RecordNotFound as error:
-                raise await self._explained(error) from None
+                raise await self._diagnose(error) from None
             except OrgUnavailable as error:
-                self._failed = (time.monotonic(), error)
+                self._failure = (time.monotonic(), error)
                 raise
-            assert described is not None
-            found = ArticleType.of(described, self._body_fields)
-            self._types[name] = (time.monotonic(), found)
-            return found
+            assert describe is not None
+            article_type = ArticleType.of(describe, self._body_fields)
+            self._types[name] = (time.monotonic(), article_type)
+            return article_type
 
     async def types(self) -> list[ArticleType]:
-        """Every object that holds articles."""
-        await self.type_of(VERSIONS)  # Knowledge is there, or it is said why not
+        """List all objects that hold articles."""
+        await self.type_of(VERSIONS)  # raises an error if Knowledge is unavailable
         names = [item["name"] for item in await self.client.describe_global() if item.get("queryable", True)]
         return [await self.type_of(name) for name in names if name.endswith("__kav")]
 
@@ -219,55 +226,53 @@ class LiveArticles:
         try:
             return [row async for row in self.client.rows(soql)]
         except SalesforceError as error:
-            if _code(error) == "INVALID_TYPE":
-                raise await self._explained(error) from None
+            if _error_code(error) == "INVALID_TYPE":
+                raise await self._diagnose(error) from None
             raise
 
-    async def _explained(self, error: SalesforceError) -> SalesforceError:
-        """An object that is refused: not enabled if the org does not list it, not permitted if it does."""
+    async def _diagnose(self, error: SalesforceError) -> SalesforceError:
+        """Return why an object is rejected: Knowledge is not enabled, or the user has no permission."""
         self._types.clear()
         names = {item["name"] for item in await self.client.describe_global()}
         if VERSIONS not in names:
             return KnowledgeDisabled(DISABLED, **error.details)
-        return PermissionDenied("The user may not read Knowledge articles in this org.", **error.details)
+        return PermissionDenied("The user has no permission to read Knowledge articles in this org.", **error.details)
 
 
-def checked_term(wanted: ArticleQuery) -> str:
-    """The words of a query as SOSL takes them; what no source could answer is refused."""
-    term = search_term(wanted.query)
-    if len(term) > LONGEST_TERM or len(quote(term)) > LONGEST_ADDRESS:
-        message = (
-            f"query is too long: with its words joined it has {len(term):,} characters, {LONGEST_TERM:,} is the most"
-        )
+def build_search_term(query: ArticleQuery) -> str:
+    """Return the query as a SOSL term; raise InvalidInput for a query that is too long or invalid categories."""
+    term = search_term(query.query)
+    if len(term) > MAX_TERM_LENGTH or len(quote(term)) > MAX_ADDRESS_LENGTH:
+        message = f"query is too long: {len(term):,} characters as a SOSL term, the maximum is {MAX_TERM_LENGTH:,}"
         raise InvalidInput(message, parameter="query")
-    for name in (*wanted.categories, *wanted.categories.values()):
+    for name in (*query.categories, *query.categories.values()):
         if not CATEGORY.fullmatch(name):
-            raise InvalidInput(f"data_categories: {name[:80]!r} is not a name", parameter="data_categories")
+            raise InvalidInput(f"data_categories: {name[:80]!r} is not a valid name", parameter="data_categories")
     return term
 
 
-def _code(error: SalesforceError) -> str:
+def _error_code(error: SalesforceError) -> str:
     return str(error.details.get("details", {}).get("errorCode", ""))
 
 
-def _preferred(rows: Sequence[dict[str, Any]], language: str = DEFAULT_LANGUAGE) -> dict[str, Any]:
-    """Of several translations: the language asked for, else the one the others were made from."""
+def _choose_translation(rows: Sequence[dict[str, Any]], language: str = DEFAULT_LANGUAGE) -> dict[str, Any]:
+    """Return the translation in a language, or else the master version."""
     return min(rows, key=lambda row: (row.get("Language") != language, not row.get("IsMasterLanguage")))
 
 
-def _language(given: str, versions: ArticleType) -> str:
+def _resolve_language(language: str, versions: ArticleType) -> str:
     known = {name.lower(): name for name in versions.languages}
-    if known and given.lower() not in known:
-        listed = ", ".join(sorted(versions.languages))
-        raise InvalidInput(f"language {given!r} is not one of this org's Knowledge: {listed}", parameter="language")
-    return known.get(given.lower(), given)
+    if known and language.lower() not in known:
+        choices = ", ".join(sorted(versions.languages))
+        raise InvalidInput(f"Unknown language {language!r}. Knowledge in this org has: {choices}", parameter="language")
+    return known.get(language.lower(), language)
 
 
-def _categories(wanted: ArticleQuery) -> str:
-    """A clause for data categories, those below each included."""
-    parts = [f"{_custom(group)} BELOW {_custom(category)}" for group, category in wanted.categories.items()]
+def _category_clause(query: ArticleQuery) -> str:
+    """Return the clause for data categories; it includes the categories below each."""
+    parts = [f"{_api_name(group)} BELOW {_api_name(category)}" for group, category in query.categories.items()]
     return f" WITH DATA CATEGORY {' AND '.join(parts)}" if parts else ""
 
 
-def _custom(name: str) -> str:
+def _api_name(name: str) -> str:
     return name if name.endswith("__c") else f"{name}__c"

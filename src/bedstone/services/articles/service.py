@@ -12,9 +12,10 @@ from anyio import to_thread
 from bedstone.salesforce.client import LimitExceeded, OrgUnavailable, Usage
 from bedstone.search.matching import Matcher
 from bedstone.search.snippets import snippet
-from bedstone.services.articles.article import Article, ArticlePage, ArticleQuery, CallsRunningOut
-from bedstone.services.articles.live import LiveArticles, checked_term
-from bedstone.services.articles.mirror import ArticleMirror, SyncReport, Tell
+from bedstone.services.articles.article import ApiReserveReached, Article, ArticlePage, ArticleQuery
+from bedstone.services.articles.live import LiveArticles, build_search_term
+from bedstone.services.articles.mirror import ArticleMirror
+from bedstone.services.articles.mirror_sync import OnProgress, SyncReport
 from bedstone.services.catalog import FindRequest, Found, FoundItem
 from bedstone.services.orgs import default_org, open_client, open_orgs
 from bedstone.services.schedule import PeriodicTask
@@ -81,9 +82,9 @@ class ArticleService(Service):
             self._live = self._make_live()
         return self._live
 
-    async def sync(self, tell: Tell = lambda done, total: None) -> SyncReport:
+    async def sync(self, on_progress: OnProgress = lambda done, total: None) -> SyncReport:
         """Bring the mirror up to date, as long as the operator's calls last."""
-        return await self.mirror.sync(self.live, tell, self._check_left)
+        return await self.mirror.sync(self.live, on_progress, self._check_left)
 
     async def _sync_and_report(self) -> str:
         report = await self.sync()
@@ -91,7 +92,7 @@ class ArticleService(Service):
 
     async def search(self, wanted: ArticleQuery) -> ArticlePage:
         """The best articles."""
-        checked_term(wanted)
+        build_search_term(wanted)
         found, _, warnings = await self._ask(lambda live: live.search(wanted), lambda: self.mirror.search(wanted))
         return replace(found, warnings=warnings)
 
@@ -148,7 +149,7 @@ class ArticleService(Service):
         except (OrgUnavailable, LimitExceeded, TimeoutError) as error:
             if mirrored_at is None:
                 raise
-            if not isinstance(error, CallsRunningOut):
+            if not isinstance(error, ApiReserveReached):
                 self._down_until = time.monotonic() + DOWN_SECONDS
             logger.warning("Answering from the mirror: %s", error, extra={"action": "mirrored"})
             return await to_thread.run_sync(mirrored), mirrored_at, ()
@@ -166,7 +167,7 @@ class ArticleService(Service):
         usage = self._usage
         if usage is not None and usage.limit - usage.used < self._call_floor:
             left = max(0, usage.limit - usage.used)
-            raise CallsRunningOut(
+            raise ApiReserveReached(
                 f"{left} of the org's {usage.limit} calls of the day are left; the operator keeps the last "
                 f"{self._call_floor} back.",
                 details={"used": usage.used, "limit": usage.limit},

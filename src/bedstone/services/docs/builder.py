@@ -1,4 +1,4 @@
-"""Builds a docs corpus: what changed in the folder is cut and indexed, the rest stays as it was."""
+"""Build a docs corpus: chunk and index the files that changed, keep the rest."""
 
 import logging
 import re
@@ -20,36 +20,38 @@ from bedstone.services.docs.index_folder import VECTORS, IndexFolder
 from bedstone.services.docs.source.folder import DocumentsFolder, SourceFile
 from bedstone.services.docs.source.manifest import Manifest
 from bedstone.services.docs.source.prompt_templates import read_templates
-from bedstone.store.engine import StoreVersionMismatch
-from bedstone.store.engines.sqlite import SqliteStore
+from bedstone.store.engine import Store, StoreVersionMismatch
+from bedstone.store.opening import open_store
 
 if TYPE_CHECKING:  # a build without vectors never loads numpy
     from bedstone.search.embedder import Embedder
 
 BATCH_FILES = 200
 DEFAULT_DESCRIPTION = "Documentation corpus"
-MODEL = "embedding_fingerprint"  # the store's note of whose vectors it holds
-RESERVED = frozenset({"query", "limit", "cursor", "corpus"})
-FACET = re.compile(r"[A-Za-z][\w.-]*")
-MOST_FACETS, LONGEST_FACET, MOST_VALUES, LONGEST_VALUE = 64, 64, 512, 128
-Progress = Callable[[str, int, int], None]  # step, done, total
+MODEL = "embedding_fingerprint"  # key in the store: the embedder that made its vectors
+RESERVED_ARGUMENTS = frozenset({"query", "limit", "cursor", "corpus"})
+FACET_NAME = re.compile(r"(?!model_)[A-Za-z][\w.-]{,63}")  # pydantic reserves model_
+MAX_FACETS = 64
+MAX_FACET_VALUES = 512
+MAX_FACET_VALUE_LENGTH = 128
+OnProgress = Callable[[str, int, int], None]  # step, done, total
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """What a build is told beyond the two folders."""
+    """Options of a build."""
 
     description: str | None = None
     instructions: str | None = None
     tool_descriptions: dict[str, str] = field(default_factory=dict)
     fresh: bool = False
-    workers: int | None = None  # that embed at a time; as many as the embedder likes
+    workers: int | None = None  # threads that embed; default: the number the embedder prefers
 
 
 @dataclass(frozen=True)
 class BuildReport:
-    """What a build did."""
+    """The result of a build."""
 
     files: int
     chunks: int
@@ -63,14 +65,14 @@ class DocsBuilder:
     """One build of one corpus."""
 
     def __init__(
-        self, docs: Path, index: Path, embedder: "Embedder | None", options: BuildOptions, progress: Progress
+        self, docs: Path, index: Path, embedder: "Embedder | None", options: BuildOptions, on_progress: OnProgress
     ) -> None:
         self._folder = DocumentsFolder(docs)
         self._docs = docs
         self._index = IndexFolder(index)
         self._embedder = embedder
         self._options = options
-        self._progress = progress
+        self._on_progress = on_progress
         self._warnings: list[str] = []
         self._touched: list[Document] = []
         self._rebuilt = False
@@ -79,81 +81,81 @@ class DocsBuilder:
         self._cursor_key = self._published.get("cursor_key") or secrets.token_hex(32)
 
     def build(self) -> BuildReport:
-        """Words first, published; then vectors, published again; nothing where nothing changed."""
+        """Publish the keyword index first, then the vectors; publish nothing if nothing changed."""
         try:
             return self._build(fresh=self._options.fresh)
-        except sqlite3.OperationalError:  # a full disk, a lock: nothing is damaged
+        except sqlite3.OperationalError:  # a full disk or a lock: the files are intact
             raise
         except (sqlite3.DatabaseError, ValueError) as error:
-            # Whatever the disk has made of the files we work on, the documents are still there.
-            logger.warning("Starting again: %s", error, extra={"action": "docs_rebuilt"})
+            # The files of the build are corrupt; the documents are not.
+            logger.warning("Rebuilding the index from scratch: %s", error, extra={"action": "docs_rebuilt"})
             self._warnings, self._touched, self._unreadable = [], [], set()
             return self._build(fresh=True)
 
     def _build(self, *, fresh: bool) -> BuildReport:
-        with self._index.building(self._docs, fresh=fresh) as work, closing(self._store(work)) as store:
+        with self._index.building(self._docs, fresh=fresh) as work, closing(self._open_store(work)) as store:
             changed, removed = self._update(store)
-            self._index_words(work, store)
+            self._index_keywords(work, store)
             try:
-                self._forget_other_vectors(store)
-            except BedstoneError:  # a service that is not there costs meaning, not words
+                self._discard_other_vectors(store)
+            except BedstoneError:  # the embedding service is down: publish keyword search
                 store.seal()
                 self._index.publish(work, self._metadata(store, self._published.get("embedding")), last=False)
                 raise
-            embedding = _embedding(self._embedder)
+            embedding = _describe_embedding(self._embedder)
             if self._embedder is not None and store.chunks_without_vectors(limit=1):
                 store.seal()
                 self._index.publish(work, self._metadata(store, embedding), last=False)
                 self._embed(store, self._embedder)
-                self._index_words(work, store)
+                self._index_keywords(work, store)
             if self._embedder is not None:
                 self._index_vectors(work, store, self._embedder)
             store.seal()
             metadata, counts = self._metadata(store, embedding), store.counts()
-            store.close()  # before its folder gets another name
+            store.close()  # before its folder is renamed
             if self._is_published(metadata):
                 self._index.discard(work)
             else:
                 self._index.publish(work, metadata, last=True)
-        warnings = list(dict.fromkeys(self._warnings))  # a manifest is wrong for every file it governs
+        warnings = list(dict.fromkeys(self._warnings))  # an invalid manifest warns once per file
         return BuildReport(counts.documents, counts.chunks, changed, removed, len(self._unreadable), warnings)
 
     @staticmethod
-    def _store(work: Path) -> SqliteStore:
-        """What was built before, or nothing if another version built it."""
+    def _open_store(work: Path) -> Store:
+        """Open the store of the last build; start empty if an incompatible version wrote it."""
         try:
-            return SqliteStore(work / "store.sqlite")
+            return open_store(work / "store.sqlite")
         except StoreVersionMismatch:
             shutil.rmtree(work)
-            return SqliteStore(work / "store.sqlite")
+            return open_store(work / "store.sqlite")
 
-    def _forget_other_vectors(self, store: SqliteStore) -> None:
-        """Vectors of two models cannot stand in one index, published or not."""
+    def _discard_other_vectors(self, store: Store) -> None:
+        """Delete the vectors of another model: one index cannot mix models."""
         if self._embedder is not None and store.get_value(MODEL) != self._embedder.fingerprint:
             store.delete_passages()
             store.set_value(MODEL, self._embedder.fingerprint)
 
     def _is_published(self, metadata: dict[str, Any]) -> bool:
-        """Whether readers have all this already, word index and graph included; when it was indexed does not count."""
+        """Return whether readers already have this state, ignoring the time of the build."""
         old = {key: self._published.get(key) for key in metadata}
         return {**old, "stats": None} == {**metadata, "stats": None} and not self._rebuilt
 
-    def _update(self, store: SqliteStore) -> tuple[int, int]:
+    def _update(self, store: Store) -> tuple[int, int]:
         known = {document.id: document for document in store.documents(limit=2**31)}
         paths = self._folder.paths()
         files = self._changed_files(paths, known)
         changed = 0
         while batch := list(islice(files, BATCH_FILES)):
-            store.put(self._cut(batch))
+            store.put(self._chunk_files(batch))
             changed += len(batch)
         store.update_documents(self._touched)
-        gone = sorted(set(known) - set(paths) | known.keys() & self._unreadable)
-        store.delete(gone)
-        return changed, len(gone)
+        removed = sorted(set(known) - set(paths) | known.keys() & self._unreadable)
+        store.delete(removed)
+        return changed, len(removed)
 
     def _changed_files(self, paths: Sequence[str], known: dict[str, Document]) -> Iterator[SourceFile]:
         for number, path in enumerate(paths, start=1):
-            self._progress("Reading", number, len(paths))
+            self._on_progress("Reading", number, len(paths))
             old = known.get(path)
             if old and old.attributes.get("signature") and old.attributes["signature"] == self._folder.signature(path):
                 continue
@@ -164,7 +166,7 @@ class DocsBuilder:
                 self._unreadable.add(path)
                 continue
             except Exception as error:
-                logger.exception("%s cannot be read", path, extra={"action": "docs_file_failed"})
+                logger.exception("Cannot read %s", path, extra={"action": "docs_file_failed"})
                 self._warnings.append(f"{path}: cannot be read ({type(error).__name__}: {error})")
                 self._unreadable.add(path)
                 continue
@@ -173,25 +175,25 @@ class DocsBuilder:
             elif file.signature and file.signature != old.attributes.get("signature"):
                 self._touched.append(replace(old, attributes={**old.attributes, "signature": file.signature}))
 
-    def _cut(self, files: Sequence[SourceFile]) -> Iterator[DocumentAndChunks]:
-        """Files as documents; one that cannot be cut costs itself only."""
+    def _chunk_files(self, files: Sequence[SourceFile]) -> Iterator[DocumentAndChunks]:
+        """Chunk the files; one that fails is left out and reported."""
         for file in files:
             try:
                 yield file.document()
             except Exception as error:
-                logger.exception("%s cannot be cut", file.path, extra={"action": "docs_file_failed"})
-                self._warnings.append(f"{file.path}: cannot be cut ({type(error).__name__}: {error})")
+                logger.exception("Cannot chunk %s", file.path, extra={"action": "docs_file_failed"})
+                self._warnings.append(f"{file.path}: cannot be chunked ({type(error).__name__}: {error})")
 
-    def _index_words(self, work: Path, store: SqliteStore) -> None:
+    def _index_keywords(self, work: Path, store: Store) -> None:
         last = store.last_change()
         total = last.seq if last else 0
         with closing(WordIndex(work / "words")) as words:
             if words.applied != ((last.seq, last.stamp) if last else (0, 0)):
                 self._rebuilt = True
-                words.catch_up(store, lambda seq: self._progress("Indexing words", seq, total))
+                words.catch_up(store, lambda seq: self._on_progress("Indexing keywords", seq, total))
             words.finish()
 
-    def _embed(self, store: SqliteStore, embedder: "Embedder") -> None:
+    def _embed(self, store: Store, embedder: "Embedder") -> None:
         from bedstone.search.indexer import embed_missing  # noqa: PLC0415
 
         total, done = store.counts().chunks, 0
@@ -199,11 +201,11 @@ class DocsBuilder:
         def advance(count: int) -> None:
             nonlocal done
             done += count
-            self._progress("Embedding", done, total)
+            self._on_progress("Embedding", done, total)
 
         embed_missing(store, embedder, on_progress=advance, workers=self._options.workers)
 
-    def _index_vectors(self, work: Path, store: SqliteStore, embedder: "Embedder") -> None:
+    def _index_vectors(self, work: Path, store: Store, embedder: "Embedder") -> None:
         total = store.counts().passages
         if not total:
             return
@@ -212,20 +214,20 @@ class DocsBuilder:
         if total <= GRAPH_FROM and not (work / VECTORS).exists():
             return
         vectors = VectorIndex(store, embedder.dimensions, embedder.reach, work / VECTORS)
-        vectors.catch_up(lambda done: self._progress("Indexing vectors", done, total))
+        vectors.catch_up(lambda done: self._on_progress("Indexing vectors", done, total))
         self._rebuilt = vectors.save() or self._rebuilt
 
-    def _metadata(self, store: SqliteStore, embedding: dict[str, Any] | None) -> dict[str, Any]:
+    def _metadata(self, store: Store, embedding: dict[str, Any] | None) -> dict[str, Any]:
         counts = store.counts()
-        manifests, broken = self._folder.every_manifest()
-        self._warnings += broken
+        manifests, errors = self._folder.all_manifests()
+        self._warnings += errors
         before = {} if self._options.fresh else self._published
-        told = self._options.instructions or before.get("told_instructions")
-        taxonomy = _taxonomy(store, manifests)
-        taxonomy, problems = _offered(taxonomy, manifests)
+        instructions = self._options.instructions or before.get("told_instructions")
+        taxonomy = _build_taxonomy(store, manifests)
+        taxonomy, problems = usable_facets(taxonomy, manifests)
         self._warnings += problems
-        templates, wrong, doubtful = read_templates(self._folder.root, self._folder.template_paths())
-        self._warnings += wrong + doubtful
+        templates, errors, warnings = read_templates(self._folder.root, self._folder.template_paths())
+        self._warnings += errors + warnings
         return {
             "corpus_description": self._options.description or before.get("corpus_description", DEFAULT_DESCRIPTION),
             "taxonomy": taxonomy,
@@ -233,47 +235,48 @@ class DocsBuilder:
                 "total_chunks": counts.chunks,
                 "total_files": counts.documents,
                 "indexed_at": datetime.now(UTC).isoformat(timespec="seconds"),
-                "source_commit": _commit(self._docs),
+                "source_commit": _read_commit(self._docs),
             },
             "embedding": embedding if counts.passages else None,
             "files": {path: {"title": title} for path, title in store.titles().items()},
             "prompts": [template.to_json() for template in templates],
             "tool_descriptions": before.get("tool_descriptions", {}) | self._options.tool_descriptions,
-            "told_instructions": told,
-            "mcpServerInstructions": told or next((item.instructions for item in manifests if item.instructions), None),
+            "told_instructions": instructions,
+            "mcpServerInstructions": instructions
+            or next((item.instructions for item in manifests if item.instructions), None),
             "cursor_key": self._cursor_key,
-            "state": _state(store),
+            "state": _content_state(store),
         }
 
 
-def _state(store: SqliteStore) -> str:
-    """Changes whenever the content does; the same for every copy of the index."""
+def _content_state(store: Store) -> str:
+    """Return a value that changes with the content and is equal for every copy of the index."""
     last = store.last_change()
     return f"{last.seq:x}-{last.stamp:x}" if last else "empty"
 
 
-def _offered(taxonomy: dict[str, Any], manifests: Sequence[Manifest]) -> tuple[dict[str, Any], list[str]]:
-    """The facets clients can take, and what is wrong with the others."""
-    wanted = sorted({key for manifest in manifests for key in manifest.taxonomy} - taxonomy.keys())
-    problems = [f"taxonomy.{key}: configured in a manifest, but no file has it" for key in wanted]
-    offered: dict[str, Any] = {}
+def usable_facets(taxonomy: dict[str, Any], manifests: Sequence[Manifest]) -> tuple[dict[str, Any], list[str]]:
+    """Return the facets that can be arguments of a tool, and what is wrong with the others."""
+    unused = sorted({key for manifest in manifests for key in manifest.taxonomy} - taxonomy.keys())
+    problems = [f"taxonomy.{key}: configured in a manifest, but no file has it" for key in unused]
+    usable: dict[str, Any] = {}
     for key, entry in taxonomy.items():
-        if len(offered) >= MOST_FACETS:
-            problems.append(f"taxonomy.{key}: left out, there are more than {MOST_FACETS} facets")
-        elif key in RESERVED or key.startswith("model_") or not FACET.fullmatch(key) or len(key) > LONGEST_FACET:
-            problems.append(f"taxonomy.{key}: not offered as a filter, its name cannot be the name of an argument")
-        elif len(entry["values"]) > MOST_VALUES or max(map(len, entry["values"])) > LONGEST_VALUE:
+        if len(usable) >= MAX_FACETS:
+            problems.append(f"taxonomy.{key}: not offered as a filter, there are more than {MAX_FACETS} facets")
+        elif key in RESERVED_ARGUMENTS or not FACET_NAME.fullmatch(key):
+            problems.append(f"taxonomy.{key}: not offered as a filter, its name cannot be an argument name")
+        elif len(entry["values"]) > MAX_FACET_VALUES or max(map(len, entry["values"])) > MAX_FACET_VALUE_LENGTH:
             problems.append(
-                f"taxonomy.{key}: not offered as a filter, it has more than {MOST_VALUES} values "
-                f"or values of more than {LONGEST_VALUE} characters"
+                f"taxonomy.{key}: not offered as a filter, it has more than {MAX_FACET_VALUES} values "
+                f"or values of more than {MAX_FACET_VALUE_LENGTH} characters"
             )
         else:
-            offered[key] = entry
-    return offered, problems
+            usable[key] = entry
+    return usable, problems
 
 
-def _taxonomy(store: SqliteStore, manifests: Sequence[Manifest]) -> dict[str, Any]:
-    """Every facet with its values; what manifests say of it is united."""
+def _build_taxonomy(store: Store, manifests: Sequence[Manifest]) -> dict[str, Any]:
+    """Return every facet with its values and the merged settings of the manifests."""
     taxonomy: dict[str, Any] = {}
     for key, values in store.facets().items():
         settings = [manifest.taxonomy[key] for manifest in manifests if key in manifest.taxonomy]
@@ -287,7 +290,7 @@ def _taxonomy(store: SqliteStore, manifests: Sequence[Manifest]) -> dict[str, An
     return taxonomy
 
 
-def _embedding(embedder: "Embedder | None") -> dict[str, Any] | None:
+def _describe_embedding(embedder: "Embedder | None") -> dict[str, Any] | None:
     if embedder is None:
         return None
     return {
@@ -299,15 +302,15 @@ def _embedding(embedder: "Embedder | None") -> dict[str, Any] | None:
     }
 
 
-def _commit(folder: Path) -> str | None:
-    """The commit the documents are at; git is asked only where there is a repository."""
+def _read_commit(folder: Path) -> str | None:
+    """Return the commit of the documents; runs git only inside a repository."""
     place = folder.resolve()
     if not any((above / ".git").exists() for above in (place, *place.parents)):
         return None
     import subprocess  # noqa: PLC0415
 
     try:
-        found = subprocess.run(  # noqa: S603 - git is asked about a folder, nothing is run in it
+        done = subprocess.run(  # noqa: S603 - git reads the folder and runs nothing in it
             ["git", "-C", str(folder), "rev-parse", "HEAD"],  # noqa: S607
             capture_output=True,
             text=True,
@@ -316,4 +319,4 @@ def _commit(folder: Path) -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return found.stdout.strip()
+    return done.stdout.strip()

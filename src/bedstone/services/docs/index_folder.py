@@ -1,11 +1,10 @@
-"""The index folder of a docs corpus: published whole, opened without writing to it.
+"""The index folder of a docs corpus: builds publish to it atomically, servers only read it.
 
-metadata.json      what the corpus is, and which generation holds it; replaced atomically
+metadata.json      describes the corpus and names the current generation; replaced atomically
 generation-7/      store.sqlite, words/ and, with many vectors, vectors.usearch: one complete state
-building/          a build on its way; picked up again if it was interrupted
+building/          an unfinished build; the next build resumes it
 """
 
-import fcntl
 import json
 import os
 import shutil
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bedstone.errors import InvalidInput, NotFound, Unavailable
+from bedstone.store.locks import FileLock
 
 METADATA_VERSION = "1.1.0"
 BUILDING = "building"
@@ -22,20 +22,21 @@ METADATA = "metadata.json"
 LOCK = ".lock"
 SOURCE = ".source"
 VECTORS = "vectors.usearch"
-CORPUS = "corpus"  # the facet that chooses among several
-READABLE_FILE, READABLE_FOLDER = 0o644, 0o755
-CHANGING = {".sqlite", ".sqlite-wal", ".sqlite-shm", "meta.json", ".managed.json", "version.json", ".lock"}
+CORPUS = "corpus"  # the facet that selects one of several corpora
+FILE_MODE = 0o644
+FOLDER_MODE = 0o755
+MUTABLE_FILES = {".sqlite", ".sqlite-wal", ".sqlite-shm", "meta.json", ".managed.json", "version.json", ".lock"}
 
 
 class IndexFolder:
-    """Where builds put their results and servers find them."""
+    """A folder that builds publish to and servers read from."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @property
     def metadata(self) -> dict[str, Any] | None:
-        """What the last build wrote; None before the first."""
+        """Return the metadata of the last build, or None before the first."""
         try:
             data = json.loads((self.path / METADATA).read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
@@ -50,51 +51,50 @@ class IndexFolder:
 
     @property
     def existing_metadata(self) -> dict[str, Any]:
-        """What the last build wrote; an error where there was none."""
+        """Return the metadata of the last build; raise NotFound before the first."""
         if (metadata := self.metadata) is None:
             raise NotFound(
-                f"There is no docs index in {self.path}. Make one with: bedstone docs build DIR --out {self.path}"
+                f"No docs index found in {self.path}. Build it with: bedstone docs build DIR --out {self.path}"
             )
         return metadata
 
     @property
     def source(self) -> str | None:
-        """The documents this folder is the index of, as far as this machine knows."""
+        """Return the documents folder that this index was built from, if known on this machine."""
         try:
             return (self.path / SOURCE).read_text(encoding="utf-8")
         except OSError:
             return None
 
     def claim(self, docs: Path) -> None:
-        """Note whose index this is, if it is one."""
-        self._refuse_strange()
+        """Record the documents folder of this index."""
+        self._require_index_folder()
         self.path.mkdir(parents=True, exist_ok=True)
         (self.path / SOURCE).write_text(str(docs.resolve()), encoding="utf-8")
 
-    def _refuse_strange(self) -> None:
-        """A folder that holds something else is no index."""
-        strange = {item.name for item in self.path.iterdir()} - {LOCK} if self.path.is_dir() else set()
+    def _require_index_folder(self) -> None:
+        """Raise InvalidInput if the folder holds anything but an index."""
+        names = {item.name for item in self.path.iterdir()} - {LOCK} if self.path.is_dir() else set()
         if self.path.exists() and not self.path.is_dir():
-            raise InvalidInput(f"{self.path} is a file; an index is a folder.")
-        if strange and METADATA not in strange and BUILDING not in strange and SOURCE not in strange:
-            raise InvalidInput(f"{self.path} holds something else; an index needs a folder of its own.")
+            raise InvalidInput(f"{self.path} is a file. Choose a folder for the index.")
+        if names and names.isdisjoint({METADATA, BUILDING, SOURCE}):
+            raise InvalidInput(f"{self.path} holds other files. Choose an empty folder for the index.")
 
     @property
     def generation(self) -> Path | None:
-        """The folder of the published state."""
+        """Return the folder of the published state."""
         metadata = self.metadata
         return self.path / metadata["index"]["generation"] if metadata else None
 
     @contextmanager
     def building(self, docs: Path, *, fresh: bool) -> Iterator[Path]:
-        """A folder to build in, with what was published or interrupted before; one build at a time."""
-        self._refuse_strange()
+        """Lock the index and yield a working folder that starts from the unfinished or the published state."""
+        self._require_index_folder()
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / LOCK).open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise Unavailable(f"Another build is writing to {self.path}.") from None
+        lock = FileLock(self.path / LOCK)
+        if not lock.acquire():
+            raise Unavailable(f"Another build is writing to {self.path}. Wait until it has finished.")
+        try:
             self.claim(docs)
             work = self.path / BUILDING
             if fresh:
@@ -102,13 +102,15 @@ class IndexFolder:
             if not work.exists():
                 self._prepare(work, None if fresh else self.generation)
             yield work
+        finally:
+            lock.release()
 
     def discard(self, work: Path) -> None:
-        """Leave everything as it is published."""
+        """Delete the working folder; the published state stays."""
         shutil.rmtree(work, ignore_errors=True)
 
     def publish(self, work: Path, metadata: dict[str, Any], *, last: bool) -> None:
-        """Make the state in `work` the published one; the last time the folder itself becomes it."""
+        """Publish the state in `work`: a copy of it, or with `last` the folder itself."""
         number = self._next_number()
         target = self.path / f"generation-{number}"
         if last:
@@ -116,26 +118,26 @@ class IndexFolder:
         else:
             draft = self.path / f"{target.name}.tmp"
             shutil.rmtree(draft, ignore_errors=True)
-            _copy(work, draft)
+            _copy_state(work, draft)
             draft.rename(target)
         for path in target.rglob("*"):
-            path.chmod(READABLE_FOLDER if path.is_dir() else READABLE_FILE)  # tantivy lets only the builder read
+            path.chmod(FOLDER_MODE if path.is_dir() else FILE_MODE)  # tantivy's files are private to their owner
         data = {"metadata_version": METADATA_VERSION, **metadata, "index": {"generation": target.name}}
         draft_file = self.path / "metadata.json.tmp"
-        # A line for each key: with `indent`, thousands of files would be written by Python instead of C.
+        # One line per key: `indent` would use the slow Python encoder for thousands of files.
         lines = [f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in data.items()]
         draft_file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
         draft_file.replace(self.path / METADATA)
-        self._sweep(keep=target)
+        self._delete_old_generations(keep=target)
 
     def _prepare(self, work: Path, source: Path | None) -> None:
         draft = self.path / f"{BUILDING}.tmp"
         shutil.rmtree(draft, ignore_errors=True)
         if source is not None and source.is_dir():
-            _copy(source, draft)
+            _copy_state(source, draft)
         else:
             draft.mkdir()
-        draft.rename(work)  # a copy that was interrupted is never taken for a whole one
+        draft.rename(work)  # an interrupted copy keeps the name of the draft
 
     def _next_number(self) -> int:
         return max((int(path.name.rpartition("-")[2]) for path in self._generations()), default=0) + 1
@@ -143,38 +145,38 @@ class IndexFolder:
     def _generations(self) -> list[Path]:
         return [path for path in self.path.glob("generation-*") if path.name.rpartition("-")[2].isdigit()]
 
-    def _sweep(self, keep: Path) -> None:
-        """Old generations go; a server that still has one open keeps its files until it closes them."""
+    def _delete_old_generations(self, keep: Path) -> None:
+        """Delete all other generations; a server with one open keeps reading its deleted files."""
         for path in (*self._generations(), *self.path.glob("*.tmp")):
             if path != keep and path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def united_taxonomy(corpora: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The facets of corpora, given their metadata; with more than one, also which corpus."""
+def merge_taxonomies(corpora: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the facets of all corpora, given their metadata; several corpora add the facet `corpus`."""
     if len(corpora) == 1:
         (metadata,) = corpora.values()
         return dict(metadata["taxonomy"])
-    united: dict[str, dict[str, Any]] = {
+    merged: dict[str, dict[str, Any]] = {
         CORPUS: {"description": f"Filter results by {CORPUS}.", "values": sorted(corpora)}
     }
     for metadata in corpora.values():
         for key, entry in metadata["taxonomy"].items():
-            known = united.setdefault(key, {"description": entry["description"], "values": []})
-            known["values"] = sorted({*known["values"], *entry["values"]})
-    return united
+            facet = merged.setdefault(key, {"description": entry["description"], "values": []})
+            facet["values"] = sorted({*facet["values"], *entry["values"]})
+    return merged
 
 
-def _copy(source: Path, target: Path) -> None:
-    """Copy a state; files that are written once and never changed are shared."""
-    shutil.copytree(source, target, copy_function=_share)
+def _copy_state(source: Path, target: Path) -> None:
+    """Copy a state; files that never change are hard-linked."""
+    shutil.copytree(source, target, copy_function=_link_or_copy)
 
 
-def _share(source: str, target: str) -> str:
-    if Path(source).suffix in CHANGING or Path(source).name in CHANGING:
+def _link_or_copy(source: str, target: str) -> str:
+    if Path(source).suffix in MUTABLE_FILES or Path(source).name in MUTABLE_FILES:
         return str(shutil.copy2(source, target))
     try:
         os.link(source, target)
-    except OSError:  # no links on this file system
+    except OSError:  # the file system has no hard links
         shutil.copy2(source, target)
     return target

@@ -1,4 +1,4 @@
-"""Open the docs service from the settings, and say where indexes are."""
+"""Open the docs service from the settings, and locate its indexes."""
 
 import logging
 import os
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FITTED_PROXIMITY = 1.25  # the setting at which proximity counts as it was fitted
+FITTED_PROXIMITY = 1.25  # the value of the setting that equals the fitted weight
 
 
 def open_docs(context: ServiceContext) -> DocsService:
@@ -28,13 +28,13 @@ def open_docs(context: ServiceContext) -> DocsService:
     folders = {source: index_folder(layout.served_docs_indexes(settings), source) for source in docs.dir}
     indexes = [*layout.configured_docs_indexes(settings), *folders.values()]
     if not indexes:
-        raise InvalidSetting("No docs index is configured: pass --docs-index DIR, or run `bedstone docs build DIR`.")
+        raise InvalidSetting("No docs index configured. Pass --docs-index DIR, or run `bedstone docs build DIR`.")
     if docs.watch and not docs.dir:
         logger.warning("Only folders given with --docs-dir are watched", extra={"action": "nothing_watched"})
     return DocsService(
         indexes,
         context.embedders.get,
-        watchers=[_watcher(context, source, index) for source, index in folders.items()],
+        watchers=[_make_watcher(context, source, index) for source, index in folders.items()],
         weights=Weights(docs.proximity_weight / FITTED_PROXIMITY, docs.vector_weight, docs.phrase_slop),
     )
 
@@ -43,25 +43,25 @@ def default_index(settings: Settings) -> Path:
     """Return the index that is configured or in the data folder; the first of several."""
     indexes = layout.configured_docs_indexes(settings)
     if not indexes:
-        raise InvalidSetting("There is no docs index yet; create one with `bedstone docs build DIR`.")
+        raise InvalidSetting("No docs index found. Build one with `bedstone docs build DIR`.")
     return indexes[0]
 
 
 def index_folder(parent: Path, docs: Path) -> Path:
-    """Return the default place for the index of a documentation folder: under the folder's name.
+    """Return the default index folder for a documentation folder: named after it.
 
-    If another folder of the same name has that place, the name of the folder above is added.
+    If an index of another folder has that name, the name of the parent folder is added.
     """
     source = docs.resolve()
     for name in (source.name, f"{source.parent.name}-{source.name}"):
         if IndexFolder(parent / name).source in (None, str(source)):
             return parent / name
     raise InvalidSetting(
-        f"Several folders are called {source.parent.name}/{source.name}; choose an index folder with --out."
+        f"Several folders are named {source.parent.name}/{source.name}. Choose an index folder with --out."
     )
 
 
-def _watcher(context: ServiceContext, docs: Path, index: Path) -> "CorpusWatcher":
+def _make_watcher(context: ServiceContext, docs: Path, index: Path) -> "CorpusWatcher":
     from bedstone.services.docs.builder import BuildOptions, DocsBuilder  # noqa: PLC0415 - with the engine
     from bedstone.services.docs.watcher import CorpusWatcher  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Finds what is wrong with a documents folder before anybody builds it."""
+"""Validate a documents folder before a build."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -18,12 +18,12 @@ INLINE_CODE = re.compile(r"`[^`\n]*`")
 INDENTED_CODE = re.compile(r"(?<=\n\n)(?: {4}|\t).*$", re.MULTILINE)
 LINK = re.compile(r"\]\((?:<([^>\n]+)>|((?:[^()\s]|\([^()\s]*\))+))")
 DEFINITION = re.compile(r"^ {0,3}\[[^\]^][^\]]*\]: +<?([^\s>]+)", re.MULTILINE)
-ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//|/|#|\{|\?", re.IGNORECASE)
+NOT_RELATIVE = re.compile(r"[a-z][a-z0-9+.-]*:|//|/|#|\{|\?", re.IGNORECASE)
 
 
 @dataclass
-class CheckReport:
-    """What a check found: errors keep a file out of the index, warnings do not."""
+class ValidationReport:
+    """The result of a validation: errors keep a file out of the index, warnings do not."""
 
     files: int = 0
     chunks: int = 0
@@ -31,16 +31,16 @@ class CheckReport:
     warnings: list[str] = field(default_factory=list)
 
 
-def check_documents(root: Path, progress: Callable[[str, int, int], None]) -> CheckReport:
-    """Resolve every manifest, cut every file, read every prompt template."""
+def validate_documents(root: Path, on_progress: Callable[[str, int, int], None]) -> ValidationReport:
+    """Resolve every manifest, chunk every file and parse every prompt template."""
     folder = DocumentsFolder(root)
-    report = CheckReport()
+    report = ValidationReport()
     paths = folder.paths()
     facets: set[str] = set()
     governed: dict[str, list[str]] = {}
-    free: list[str] = []
+    without_manifest: list[str] = []
     for number, path in enumerate(paths, start=1):
-        progress("Validating", number, len(paths))
+        on_progress("Validating", number, len(paths))
         try:
             file = folder.read(path)
             report.chunks += len(file.document()[1])
@@ -50,18 +50,18 @@ def check_documents(root: Path, progress: Callable[[str, int, int], None]) -> Ch
             continue
         report.files += 1
         facets |= file.facets.keys()
-        report.warnings += _about_file(file, root)
+        report.warnings += _check_file(file, root)
         if manifest is None:
-            free.append(path)
+            without_manifest.append(path)
         else:
-            governed.setdefault(manifest.folder, []).append(manifest.inside(path))
-    if free:
-        others = f" and {len(free) - 1} more" if len(free) > 1 else ""
-        report.warnings.append(f"{free[0]}{others}: no manifest, so it is cut at h2")
-    manifests, broken = folder.every_manifest()
-    report.errors += broken
+            governed.setdefault(manifest.folder, []).append(manifest.relative_path(path))
+    if without_manifest:
+        others = f" and {len(without_manifest) - 1} more" if len(without_manifest) > 1 else ""
+        report.warnings.append(f"{without_manifest[0]}{others}: no manifest found, chunks start at h2")
+    manifests, errors = folder.all_manifests()
+    report.errors += errors
     for manifest in manifests:
-        report.warnings += _about_manifest(manifest, governed.get(manifest.folder, []), facets)
+        report.warnings += _check_manifest(manifest, governed.get(manifest.folder, []), facets)
     _, errors, warnings = read_templates(root, folder.template_paths())
     report.errors += errors
     report.warnings += warnings
@@ -69,13 +69,13 @@ def check_documents(root: Path, progress: Callable[[str, int, int], None]) -> Ch
     return report
 
 
-def _about_file(file: SourceFile, root: Path) -> Iterator[str]:
-    if file.front.invalid_hint:
-        yield f"{file.path}: the comment mcp_chunking_hint is ignored, it must be JSON with a known chunk_by"
+def _check_file(file: SourceFile, root: Path) -> Iterator[str]:
+    if file.front.has_invalid_hint:
+        yield f"{file.path}: mcp_chunking_hint ignored, it must be JSON with a valid chunk_by"
     text = INLINE_CODE.sub("", INDENTED_CODE.sub("", LISTING.sub("", file.text)))
     targets = [spaced or plain for spaced, plain in LINK.findall(text)] + DEFINITION.findall(text)
     for target in dict.fromkeys(targets):
-        if ELSEWHERE.match(target):
+        if NOT_RELATIVE.match(target):
             continue
         path = normpath(join(dirname(file.path), re.split(r"[#?]", unquote(target))[0]))
         if not path.startswith("..") and not _exists(root / path):
@@ -85,11 +85,11 @@ def _about_file(file: SourceFile, root: Path) -> Iterator[str]:
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
-    except (OSError, ValueError):  # a name no file can have
+    except (OSError, ValueError):  # not a valid file name
         return False
 
 
-def _about_manifest(manifest: Manifest, governed: list[str], facets: set[str]) -> Iterator[str]:
+def _check_manifest(manifest: Manifest, governed: list[str], facets: set[str]) -> Iterator[str]:
     name = manifest.name
     for key in manifest.unknown_keys:
         yield f"{name}: unknown key {key}"

@@ -12,12 +12,12 @@ from bedstone.services.docs.index_folder import IndexFolder
 logger = logging.getLogger(__name__)
 
 FIRST_INDEX_SECONDS = 0.25  # keywords are published before vectors, so the build may still be running
-FIRST_LOOK_MILLISECONDS = 500
+FIRST_SCAN_MILLISECONDS = 500
 DEBOUNCE_MILLISECONDS = 400  # an editor writes a file in several steps
 
 
 class CorpusWatcher:
-    """Builds once, and with `watch` again whenever a document changes."""
+    """Builds an index once, and with `watch` again after every change."""
 
     def __init__(self, docs: Path, index: Path, build: Callable[[], BuildReport], *, watch: bool) -> None:
         self._docs = docs
@@ -30,16 +30,16 @@ class CorpusWatcher:
         self._thread = threading.Thread(target=self.run, name=f"docs-{index.name}", daemon=True)
 
     def start(self) -> None:
-        """Begin, and return as soon as there is an index to serve: an earlier one, or the first build's."""
+        """Start the thread, and return as soon as there is an index to serve, new or from an earlier build."""
         self._thread.start()
         while IndexFolder(self._index).metadata is None:
             if not self._thread.is_alive():
-                raise self._failure or BedstoneError(f"The documents in {self._docs} could not be indexed.")
+                raise self._failure or BedstoneError(f"Cannot index {self._docs}.")
             self._built.wait(FIRST_INDEX_SECONDS)
             self._built.clear()
 
     def stop(self) -> None:
-        """Stop soon; an interrupted build resumes the next time."""
+        """Ask the thread to stop; the next build resumes an interrupted one."""
         self._stop.set()
 
     def run(self) -> None:
@@ -49,19 +49,19 @@ class CorpusWatcher:
             return
         from watchfiles import DefaultFilter, watch  # noqa: PLC0415 - only watching needs it
 
-        # The watcher comes first and reports at once, so that nothing that happens during the first build is missed.
+        # Watching starts before the first build, so that changes during the build are not missed.
         changes = watch(
             self._docs,
             watch_filter=DefaultFilter(ignore_paths=[self._index.resolve()]),
             stop_event=self._stop,
             debounce=DEBOUNCE_MILLISECONDS,
-            rust_timeout=FIRST_LOOK_MILLISECONDS,
+            rust_timeout=FIRST_SCAN_MILLISECONDS,
             yield_on_timeout=True,
             raise_interrupt=False,
         )
-        for number, found in enumerate(changes):
-            # Also after another build was in the way.
-            if number == 0 or found or isinstance(self._failure, Unavailable):
+        for number, changed in enumerate(changes):
+            # Retry also after another process was building.
+            if number == 0 or changed or isinstance(self._failure, Unavailable):
                 self._update()
 
     def _update(self) -> None:
@@ -77,7 +77,7 @@ class CorpusWatcher:
         except Exception:
             # Keep watching: the next change may fix it.
             logger.exception("Cannot index %s", self._docs, extra={"action": "docs_failed"})
-            return BedstoneError(f"The documents in {self._docs} could not be indexed; see the server log.")
+            return BedstoneError(f"Cannot index {self._docs}; see the server log.")
         for warning in report.warnings:
             logger.warning("%s", warning, extra={"action": "docs_warning"})
         logger.info(

@@ -25,7 +25,7 @@ from bedstone.services.orgs import default_org, open_client, open_orgs
 from bedstone.services.schedule import PeriodicTask
 from bedstone.services.schema.search import SchemaSearch
 from bedstone.services.schema.store import SchemaStore
-from bedstone.services.schema.sync import NAMES, ORG_ID, SYNCED_AT, WANTED, SchemaSync, SyncReport, Tell
+from bedstone.services.schema.sync import NAMES, ORG_ID, SYNCED_AT, WANTED, OnProgress, SchemaSync, SyncReport
 from bedstone.services.service import Service, ServiceContext
 from bedstone.settings import layout
 
@@ -212,7 +212,9 @@ class SchemaService(Service):
             message = f"Cannot read the schema of {org.name} ({error}); remove {org.store.folder} and sync again."
             raise Unavailable(message) from None
         if not facts.get(SYNCED_AT):
-            done = f" (a sync has {len(org.store.staged())} of {facts[WANTED]} objects)" if facts.get(WANTED) else ""
+            done = (
+                f" (a sync has {len(org.store.staged_names())} of {facts[WANTED]} objects)" if facts.get(WANTED) else ""
+            )
             raise NotSynced(
                 f"The schema of {org.name} is not synced yet{done}; run `bedstone salesforce sync-schema`.",
                 details={"org": org.name},
@@ -232,7 +234,7 @@ class SchemaService(Service):
         org = await self.org(org_id)
         return org.validate(soql) if len(soql) <= INLINE_CHARACTERS else await to_thread.run_sync(org.validate, soql)
 
-    def embed_names(self, org_id: str | None = None, tell: Tell = lambda done, total: None) -> int:
+    def embed_names(self, org_id: str | None = None, tell: OnProgress = lambda done, total: None) -> int:
         """Embed the names of a schema for semantic search; names that have vectors keep them."""
         return self.load(org_id).search.make_vectors(tell)
 
@@ -287,7 +289,7 @@ class SchemaService(Service):
         ]
 
     async def sync(
-        self, org_id: str | None = None, tell: Tell = lambda done, total: None, *, derived: bool = False
+        self, org_id: str | None = None, tell: OnProgress = lambda done, total: None, *, derived: bool = False
     ) -> SyncReport:
         """Bring an org's schema up to date."""
         org = await to_thread.run_sync(self.find, org_id)
@@ -295,7 +297,7 @@ class SchemaService(Service):
             self.client(org.name), tell, derived=derived, record_names=self.record_names
         )
 
-    def import_folder(self, name: str, source: Path, tell: Tell = lambda done, total: None) -> SyncReport:
+    def import_folder(self, name: str, source: Path, tell: OnProgress = lambda done, total: None) -> SyncReport:
         """Import a schema from saved describe results."""
         if any(org.name == name for org in self.orgs.all()):
             raise InvalidInput(

@@ -1,4 +1,4 @@
-"""Schemas kept on disk, one folder for each org: what is complete is served, what is being synced waits beside it."""
+"""Schemas on disk, one folder per org: the last complete schema, and the staged objects of an unfinished sync."""
 
 import sqlite3
 import threading
@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS facts(name TEXT PRIMARY KEY, value TEXT NOT NULL) WIT
 
 @dataclass(frozen=True)
 class Staged:
-    """An object of a sync that is not complete yet: its row, or why there is none; no row means it did not change."""
+    """An object of an unfinished sync: its new row or an error. Without both, the object did not change."""
 
     name: str
     row: bytes | None
@@ -29,7 +29,7 @@ class Staged:
 
 
 class SchemaStore:
-    """One org's schema. Methods block."""
+    """The schema of one org. Methods block."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -43,7 +43,7 @@ class SchemaStore:
         return self._folder
 
     def version(self) -> tuple[int, int] | None:
-        """Return another value whenever another connection may have written; None without a file."""
+        """Return a value that changes when another connection writes; None without a file."""
         with self._lock:
             reader = self._open_reader()
             if reader is None:
@@ -52,7 +52,7 @@ class SchemaStore:
             return reader[0], version
 
     def facts(self) -> dict[str, str]:
-        """Return facts about the whole schema: when it was synced, from where, how far a sync has come."""
+        """Return facts about the schema: time and source of the last sync, progress of the current one."""
         with self._lock:
             reader = self._open_reader()
             return dict(reader[1].execute("SELECT name, value FROM facts")) if reader is not None else {}
@@ -65,62 +65,63 @@ class SchemaStore:
                 self._reader = None
 
     def load(self) -> SchemaGraph:
-        """The last complete schema; an empty one if there is none."""
+        """Return the last complete schema, or an empty one before the first sync."""
         if not self._file.exists():
             return SchemaGraph()
-        with closing(self._connected()) as database:
+        with closing(self._connect()) as database:
             rows = database.execute("SELECT name, row, error FROM objects").fetchall()
-            listed = dict(database.execute("SELECT name, value FROM facts WHERE name = 'unsynced'")).get("unsynced", "")
+            (unsynced,) = database.execute("SELECT value FROM facts WHERE name = 'unsynced'").fetchone() or ("",)
         problems = {name: error or "not read" for name, row, error in rows if row is None or error}
         objects = (from_row(row) for _, row, _ in rows if row is not None)
-        return SchemaGraph.of(objects, problems, listed.split())
+        return SchemaGraph.of(objects, problems, unsynced.split())
 
-    def known(self) -> dict[str, str]:
-        """Since when each object is known as it is."""
-        with closing(self._connected()) as database:
+    def object_times(self) -> dict[str, str]:
+        """Return the time of the last describe of each object."""
+        with closing(self._connect()) as database:
             return dict(database.execute("SELECT name, since FROM objects WHERE row IS NOT NULL AND since != ''"))
 
-    def staged(self) -> set[str]:
-        """The objects an interrupted sync has already."""
-        with closing(self._connected()) as database:
+    def staged_names(self) -> set[str]:
+        """Return the names of the objects that an interrupted sync has staged."""
+        with closing(self._connect()) as database:
             return {name for (name,) in database.execute("SELECT name FROM staged")}
 
     def stage(self, items: Iterable[Staged], facts: Mapping[str, str]) -> None:
-        """Put objects aside until all are there."""
-        with self._lock, closing(self._connected()) as database, database:
+        """Stage objects until the sync completes."""
+        with self._lock, closing(self._connect()) as database, database:
             rows = [(item.name, item.row, item.since, item.error) for item in items]
             database.executemany("INSERT OR REPLACE INTO staged VALUES (?, ?, ?, ?)", rows)
             database.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts.items())
 
     def restart(self, facts: Mapping[str, str]) -> None:
-        """Begin a sync from its start."""
-        with self._lock, closing(self._connected()) as database, database:
+        """Discard the staged objects and start a new sync."""
+        with self._lock, closing(self._connect()) as database, database:
             database.execute("DELETE FROM staged")
             database.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts.items())
 
     def complete(self, names: Iterable[str], facts: Mapping[str, str]) -> tuple[int, int]:
-        """Put what was staged in place, and drop objects that are no more; how many are new or others, how many gone.
+        """Apply the staged objects, delete those not in `names`, and return the numbers of changed and deleted ones.
 
-        An object that could not be read keeps the row it had.
+        An object that could not be read keeps its row.
         """
-        wanted = set(names)
-        with self._lock, closing(self._connected()) as database, database:
+        current = set(names)
+        with self._lock, closing(self._connect()) as database, database:
             changed = 0
             for name, row, since, error in database.execute("SELECT name, row, since, error FROM staged").fetchall():
                 before = database.execute("SELECT row, since FROM objects WHERE name = ?", (name,)).fetchone()
-                kept = row if row is not None else (before[0] if before else None)
-                changed += kept is not None and (before is None or before[0] != kept)
-                # What failed is asked for again as of the time it was last known.
-                known_since = since if error is None else (before[1] if before else "")
-                database.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)", (name, kept, known_since, error))
-            gone = [name for (name,) in database.execute("SELECT name FROM objects") if name not in wanted]
-            database.executemany("DELETE FROM objects WHERE name = ?", ((name,) for name in gone))
+                new_row = row if row is not None else (before[0] if before else None)
+                changed += new_row is not None and (before is None or before[0] != new_row)
+                # After a failure, the next sync asks for changes since the last success.
+                changed_since = since if error is None else (before[1] if before else "")
+                values = (name, new_row, changed_since, error)
+                database.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)", values)
+            removed = [name for (name,) in database.execute("SELECT name FROM objects") if name not in current]
+            database.executemany("DELETE FROM objects WHERE name = ?", ((name,) for name in removed))
             database.execute("DELETE FROM staged")
             database.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts.items())
-        return changed, len(gone)
+        return changed, len(removed)
 
     def _open_reader(self) -> tuple[int, sqlite3.Connection] | None:
-        """Return the connection that stays open for reading, and a new one after the file was replaced."""
+        """Return the connection for reading; reopen it after the file was replaced."""
         try:
             inode = self._file.stat().st_ino
         except OSError:
@@ -129,10 +130,10 @@ class SchemaStore:
             self._reader[1].close()
             self._reader = None
         if self._reader is None and inode is not None:
-            self._reader = (inode, self._connected())
+            self._reader = (inode, self._connect())
         return self._reader
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         self._folder.mkdir(parents=True, exist_ok=True)
         database = sqlite3.connect(self._file, timeout=10, check_same_thread=False)
         database.execute("PRAGMA journal_mode = WAL")

@@ -1,8 +1,9 @@
-"""A schema from its org, or from a folder of describes: in parts, kept as they come, served when all are there."""
+"""Sync a schema from an org or a folder of describes; it is served when all objects are staged."""
 
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -21,22 +22,30 @@ from bedstone.store.locks import FileLock
 
 logger = logging.getLogger(__name__)
 
-Tell = Callable[[int, int], None]
-RESUMED_FOR = timedelta(hours=24)
-FIRST_ERROR = 400
-STARTED, WANTED, SYNCED_AT, ORG_ID, SOURCE, NAMES = "started", "wanted", "synced_at", "org_id", "source", "names"
-MOST_NAMES = 2_000
+OnProgress = Callable[[int, int], None]  # done, total
+MAX_RESUME_AGE = timedelta(hours=24)
+FIRST_ERROR_STATUS = 400
+MAX_NAMES = 2_000
+BATCH_SIZE = 25  # objects of one describe call
+
+# Names of facts in the store
+STARTED = "started"
+WANTED = "wanted"
+SYNCED_AT = "synced_at"
+ORG_ID = "org_id"
+SOURCE = "source"
+NAMES = "names"
 
 
 class SyncBusy(Unavailable):
-    """Another process syncs the same schema."""
+    """Another process is syncing the same schema."""
 
     code = "sync_busy"
 
 
 @dataclass(frozen=True)
 class SyncReport:
-    """What a sync did."""
+    """The result of a sync."""
 
     objects: int
     changed: int
@@ -45,7 +54,7 @@ class SyncReport:
 
 
 class SchemaSync:
-    """Brings one org's schema up to date. A sync that was interrupted goes on where it was."""
+    """Syncs the schema of one org. The next sync resumes an interrupted one."""
 
     def __init__(self, store: SchemaStore) -> None:
         self._store = store
@@ -53,89 +62,90 @@ class SchemaSync:
     async def from_org(
         self,
         client: SalesforceClient,
-        tell: Tell = lambda done, total: None,
+        on_progress: OnProgress = lambda done, total: None,
         *,
         derived: bool = False,
         record_names: bool = True,
     ) -> SyncReport:
-        """Only objects that changed are sent again; `derived` takes shares, feeds and histories too.
+        """Load the objects that changed; with `derived` also shares, feeds and histories.
 
-        `record_names` also takes the names of companies, by which a name in a query is told from a field.
+        `record_names` loads the names of accounts too, to tell a company from a field in a question.
         """
-        self._store.folder.mkdir(parents=True, exist_ok=True)
-        ownership = FileLock(self._store.folder / ".owner")
-        if not ownership.acquire():
-            raise SyncBusy("Another process syncs this schema right now.")
-        try:
-            listed = [item for item in await client.describe_global() if item.get("queryable", True)]
-            names = _wanted({item["name"] for item in listed}, derived=derived)
+        with self._lock():
+            objects = [item for item in await client.describe_global() if item.get("queryable", True)]
+            names = _select_names({item["name"] for item in objects}, derived=derived)
             organization = [row async for row in client.rows("SELECT Id FROM Organization LIMIT 1")]
             org_id = organization[0]["Id"] if organization else ""
-            staged, started = await to_thread.run_sync(self._resumed, org_id, len(names))
-            await self._describe(client, [name for name in names if name not in staged], started, len(names), tell)
-            known = await _company_names(client) if record_names else []
-            unsynced = sorted({item["name"] for item in listed} - set(names))
-            facts = {NAMES: json.dumps(known, ensure_ascii=False), "unsynced": " ".join(unsynced)}
+            staged, started = await to_thread.run_sync(self._resume, org_id, len(names))
+            await self._describe(
+                client, [name for name in names if name not in staged], started, len(names), on_progress
+            )
+            accounts = await _account_names(client) if record_names else []
+            unsynced = sorted({item["name"] for item in objects} - set(names))
+            facts = {NAMES: json.dumps(accounts, ensure_ascii=False), "unsynced": " ".join(unsynced)}
             return await to_thread.run_sync(self._finish, names, org_id, "org", facts)
-        finally:
-            ownership.release()
 
-    def from_folder(self, folder: Path, tell: Tell = lambda done, total: None) -> SyncReport:
-        """Describes that somebody saved as JSON: one object in a file, or several."""
+    def from_folder(self, folder: Path, on_progress: OnProgress = lambda done, total: None) -> SyncReport:
+        """Import describes that are saved as JSON files, with one or more objects each."""
+        with self._lock():
+            return self._import(sorted(folder.rglob("*.json")), folder, on_progress)
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
         self._store.folder.mkdir(parents=True, exist_ok=True)
-        ownership = FileLock(self._store.folder / ".owner")
-        if not ownership.acquire():
-            raise SyncBusy("Another process imports this schema right now.")
+        lock = FileLock(self._store.folder / ".owner")
+        if not lock.acquire():
+            raise SyncBusy("Another process is syncing this schema. Try again when it has finished.")
         try:
-            return self._import(sorted(folder.rglob("*.json")), folder, tell)
+            yield
         finally:
-            ownership.release()
+            lock.release()
 
-    def _import(self, files: Sequence[Path], folder: Path, tell: Tell) -> SyncReport:
+    def _import(self, files: Sequence[Path], folder: Path, on_progress: OnProgress) -> SyncReport:
         started = datetime.now(UTC)
         self._store.restart({STARTED: started.isoformat(), WANTED: str(len(files))})
         names: list[str] = []
         for number, file in enumerate(files, start=1):
             try:
-                objects = [from_describe(item) for item in _describes(file)]
+                objects = [from_describe(item) for item in _read_describes(file)]
             except BadDescribe as error:
                 raise BadDescribe(f"{file}: {error.message}") from None
             staged = [Staged(item.name, to_row(item), format_datetime(started, usegmt=True)) for item in objects]
             self._store.stage(staged, {})
             names += [item.name for item in staged]
-            tell(number, len(files))
+            on_progress(number, len(files))
         if not names:
-            raise InvalidInput(f"There is no describe of an object in {folder}.")
+            raise InvalidInput(f"No describe of an object found in {folder}.")
         return self._finish(names, "", str(folder))
 
-    def _resumed(self, org_id: str, wanted: int) -> tuple[set[str], datetime]:
-        """What an interrupted sync of the same org has; otherwise the beginning of a new one."""
+    def _resume(self, org_id: str, total: int) -> tuple[set[str], datetime]:
+        """Return the staged names and start of an interrupted sync of the same org, or start a new one."""
         facts = self._store.facts()
         now = datetime.now(UTC)
-        began = datetime.fromisoformat(facts[STARTED]) if facts.get(STARTED) else None
-        if began is not None and now - began < RESUMED_FOR and facts.get("staged_org") == org_id:
-            return self._store.staged(), began
-        if facts.get(ORG_ID) not in (None, "", org_id):  # another org under this name: nothing of it may stay
+        started = datetime.fromisoformat(facts[STARTED]) if facts.get(STARTED) else None
+        if started is not None and now - started < MAX_RESUME_AGE and facts.get("staged_org") == org_id:
+            return self._store.staged_names(), started
+        if facts.get(ORG_ID) not in (None, "", org_id):  # another org has this name now: delete its objects
             self._store.complete([], {SYNCED_AT: ""})
-        self._store.restart({STARTED: now.isoformat(), WANTED: str(wanted), "staged_org": org_id})
+        self._store.restart({STARTED: now.isoformat(), WANTED: str(total), "staged_org": org_id})
         return set(), now
 
     async def _describe(
-        self, client: SalesforceClient, names: Sequence[str], started: datetime, total: int, tell: Tell
+        self, client: SalesforceClient, names: Sequence[str], started: datetime, total: int, on_progress: OnProgress
     ) -> None:
-        known = await to_thread.run_sync(self._store.known)
+        times = await to_thread.run_sync(self._store.object_times)
         since = format_datetime(started.replace(microsecond=0), usegmt=True)
         done = total - len(names)
         batch: list[Staged] = []
-        async for name, status, body in client.describe_many(names, since=known):
-            batch.append(_staged(name, status, body, since))
+        async for name, status, body in client.describe_many(names, since=times):
+            batch.append(_stage(name, status, body, since))
             done += 1
-            if len(batch) == 25:  # noqa: PLR2004 - what one call brings
+            if len(batch) == BATCH_SIZE:
                 await to_thread.run_sync(self._store.stage, batch, {})
                 batch = []
-                tell(done, total)
+                on_progress(done, total)
         await to_thread.run_sync(self._store.stage, batch, {})
-        tell(total, total)
+        on_progress(total, total)
 
     def _finish(
         self, names: Sequence[str], org_id: str, source: str, more: Mapping[str, str] | None = None
@@ -148,23 +158,23 @@ class SchemaSync:
         return SyncReport(len(graph.objects), changed, removed, len(graph.problems))
 
 
-async def _company_names(client: SalesforceClient) -> list[str]:
-    """Names of accounts, the latest first."""
-    statement = f"SELECT Name FROM Account ORDER BY LastModifiedDate DESC LIMIT {MOST_NAMES}"
+async def _account_names(client: SalesforceClient) -> list[str]:
+    """Return the names of accounts, the last modified first."""
+    statement = f"SELECT Name FROM Account ORDER BY LastModifiedDate DESC LIMIT {MAX_NAMES}"
     try:
         return [row["Name"] async for row in client.rows(statement) if row.get("Name")]
-    except SalesforceError as error:  # an org without accounts, or a user who may not see them
-        logger.info("Names of companies are not known: %s", error.message, extra={"action": "no_names"})
+    except SalesforceError as error:  # no accounts, or no permission to read them
+        logger.info("Cannot read the names of accounts: %s", error.message, extra={"action": "no_names"})
         return []
 
 
-def _staged(name: str, status: int, body: Any, since: str) -> Staged:
+def _stage(name: str, status: int, body: Any, since: str) -> Staged:
     if status == NOT_MODIFIED:
         return Staged(name, None, since)
-    if status >= FIRST_ERROR:
+    if status >= FIRST_ERROR_STATUS:
         first = body[0] if isinstance(body, list) and body else {}
         reason = str(first.get("message") or f"status {status}")
-        logger.warning("%s could not be described: %s", name, reason, extra={"action": "not_described"})
+        logger.warning("Cannot describe %s: %s", name, reason, extra={"action": "not_described"})
         return Staged(name, None, since, reason)
     try:
         return Staged(name, to_row(from_describe(body)), since)
@@ -172,8 +182,8 @@ def _staged(name: str, status: int, body: Any, since: str) -> Staged:
         return Staged(name, None, since, error.message)
 
 
-def _wanted(names: set[str], *, derived: bool) -> list[str]:
-    """Objects that belong to another are left out: they repeat it."""
+def _select_names(names: set[str], *, derived: bool) -> list[str]:
+    """Return the names to sync; without `derived`, leave out shares, feeds and histories."""
 
     def is_derived(name: str) -> bool:
         if name.endswith(tuple(f"__{suffix}" for suffix in DERIVED)):
@@ -183,12 +193,12 @@ def _wanted(names: set[str], *, derived: bool) -> list[str]:
     return sorted(name for name in names if derived or not is_derived(name))
 
 
-def _describes(file: Path) -> Iterator[Any]:
-    """Every describe in a file, whatever it is wrapped in."""
+def _read_describes(file: Path) -> Iterator[Any]:
+    """Yield all describes in a file, at any depth."""
     try:
         content = json.loads(file.read_text("utf-8-sig"))
     except (ValueError, OSError, RecursionError) as error:
-        raise InvalidInput(f"{file} cannot be read: {error}") from None
+        raise InvalidInput(f"Cannot read {file}: {error}") from None
     waiting = [content]
     while waiting:
         item = waiting.pop(0)

@@ -271,6 +271,9 @@ class MemoryStore:
         with self._writing():
             self._values.pop(name, None)
 
+    def seal(self) -> None:
+        self.close()
+
     def close(self) -> None:
         """Do nothing: no files are open."""
 

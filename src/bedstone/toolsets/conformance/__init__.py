@@ -1,1 +1,1 @@
-"""Fixtures that the official MCP conformance suite looks for; never on by default."""
+"""Fixtures for the official MCP conformance suite; never on by default."""

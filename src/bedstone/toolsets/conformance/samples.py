@@ -1,4 +1,4 @@
-"""The smallest picture and sound there are, and a schema that no model writes."""
+"""A minimal image, a minimal sound, and a handwritten schema."""
 
 import struct
 import wave
@@ -7,8 +7,8 @@ from io import BytesIO
 from typing import Any
 
 
-def _png() -> bytes:
-    """One red pixel."""
+def _make_png() -> bytes:
+    """Return one red pixel."""
 
     def block(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -18,8 +18,8 @@ def _png() -> bytes:
     return b"\x89PNG\r\n\x1a\n" + block(b"IHDR", header) + block(b"IDAT", pixels) + block(b"IEND", b"")
 
 
-def _wav() -> bytes:
-    """A hundredth of a second of silence."""
+def _make_wav() -> bytes:
+    """Return a hundredth of a second of silence."""
     sound = BytesIO()
     with wave.open(sound, "wb") as file:
         file.setparams((1, 2, 8000, 80, "NONE", "not compressed"))
@@ -27,8 +27,8 @@ def _wav() -> bytes:
     return sound.getvalue()
 
 
-PNG = _png()
-WAV = _wav()
+PNG = _make_png()
+WAV = _make_wav()
 
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",

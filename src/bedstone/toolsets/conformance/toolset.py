@@ -1,4 +1,4 @@
-"""The tools, resources and prompts the conformance suite calls by name."""
+"""The tools, resources and prompts that the conformance suite calls by name."""
 
 import json
 import logging
@@ -52,26 +52,26 @@ STATIC = {
 
 
 class CustomHeaders(Arguments):
-    region: str = Field(description="Travels as a header too", json_schema_extra={"x-mcp-header": "Region"})
+    region: str = Field(description="Also sent as a header", json_schema_extra={"x-mcp-header": "Region"})
 
 
 class AnyArguments(Arguments):
-    """Whatever the handwritten schema lets through."""
+    """Any arguments that the handwritten schema accepts."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class Greeting(Arguments):
-    name: str = Field(description="Who is greeted")
+    name: str = Field(description="Name to greet")
 
 
 class Computation(Arguments):
-    seconds: float = Field(0, ge=0, le=600, description="How long it takes")
-    label: str = Field("", description="What it is called")
+    seconds: float = Field(0, ge=0, le=600, description="Duration in seconds")
+    label: str = Field("", description="Name of the computation")
 
 
 class HandwrittenTool(Tool):
-    """A tool whose schema uses parts of JSON Schema that models do not write."""
+    """A tool whose schema uses keywords that our models do not produce."""
 
     @cached_property
     def input_schema(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class _Jobs(TaskHandler):
 
 
 class ConformanceToolset(Toolset):
-    """Nothing a user wants; everything the suite asks for."""
+    """Fixtures for the suite; of no use to users."""
 
     label = "conformance"
     title = "Conformance fixtures"
@@ -103,7 +103,7 @@ class ConformanceToolset(Toolset):
 
     @cached_property
     def tools(self) -> Mapping[str, Tool]:
-        """The declared tools, one of them with a handwritten schema."""
+        """Return the declared tools, one of them with a handwritten schema."""
         by_name = dict(super().tools)
         declared = by_name["json_schema_2020_12_tool"]
         by_name[declared.name] = HandwrittenTool(
@@ -112,7 +112,7 @@ class ConformanceToolset(Toolset):
         return by_name
 
     def render_error(self, error: BedstoneError) -> Reply:
-        """Errors as sentences."""
+        """Render an error as its message."""
         return Reply(error.message, is_error=True)
 
     def __init__(self, *, read_only: bool = False) -> None:
@@ -122,18 +122,18 @@ class ConformanceToolset(Toolset):
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[object]:
-        """Run tasks."""
+        """Run tasks while the toolset is open."""
         self._runner.start()
         try:
             yield self
         finally:
             await to_thread.run_sync(self._runner.stop)
 
-    @tool("greet", "Greets at once", title="Greeting")
+    @tool("greet", "Greets immediately", title="Greeting")
     async def greet(self, arguments: Greeting) -> str:
         return f"Hello, {arguments.name}!"
 
-    @tool("slow_compute", "Takes as long as it is told", title="Slow computation", background=True)
+    @tool("slow_compute", "Computes for a number of seconds", title="Slow computation", background=True)
     async def slow_compute(self, arguments: Computation) -> str:
         await anyio.sleep(arguments.seconds)
         return "Computed."
@@ -143,17 +143,17 @@ class ConformanceToolset(Toolset):
         await anyio.sleep(STEP_SECONDS)
         raise Unavailable("This job always fails")
 
-    @tool("protocol_error_job", "Breaks down", title="Broken job", background=True)
+    @tool("protocol_error_job", "Raises an unexpected error", title="Broken job", background=True)
     async def protocol_error_job(self, _: NoArguments) -> str:
-        raise RuntimeError("broken on purpose")
+        raise RuntimeError("intentional failure")
 
     async def start_task(self, name: str, arguments: Arguments) -> TaskView:
-        """Begin one of the jobs."""
+        """Start a job."""
         task = self._runner.submit(name, arguments.model_dump())
         return TaskView(task.id, "working", task.created_at, task.created_at)
 
     async def task(self, task_id: str) -> TaskView:
-        """How far a job has come."""
+        """Return the state of a job."""
         task = self._jobs.task(task_id)
         if task is None:
             raise UnknownTask(f"Unknown task: {task_id}", task_id=task_id)
@@ -172,7 +172,7 @@ class ConformanceToolset(Toolset):
                 return TaskView(task_id, "working", task.created_at, updated)
 
     async def cancel_task(self, task_id: str) -> bool:
-        """End a job."""
+        """Cancel a job."""
         await self.task(task_id)
         return self._runner.cancel(task_id)
 
@@ -189,11 +189,11 @@ class ConformanceToolset(Toolset):
         return [Audio(WAV, "audio/wav")]
 
     @tool("test_embedded_resource", "Answers with an embedded resource", title="Embedded resource")
-    async def embedded(self, _: NoArguments) -> Sequence[Content]:
+    async def embed_resource(self, _: NoArguments) -> Sequence[Content]:
         return [Embedded(ResourceContents("test://embedded-resource", "An embedded resource.", "text/plain"))]
 
     @tool("test_multiple_content_types", "Answers with text, an image and a resource", title="Mixed content")
-    async def mixed(self, _: NoArguments) -> Sequence[Content]:
+    async def mix_content(self, _: NoArguments) -> Sequence[Content]:
         data = json.dumps({"test": "data", "value": 123})
         resource = ResourceContents("test://mixed-content-resource", data, "application/json")
         return [Text("Multiple content types test:"), Image(PNG, "image/png"), Embedded(resource)]
@@ -209,17 +209,17 @@ class ConformanceToolset(Toolset):
             await anyio.sleep(STEP_SECONDS)
         return "Done"
 
-    @tool("test_streaming_elicitation", "Streams progress and asks nothing", title="Stream without questions")
+    @tool("test_streaming_elicitation", "Streams progress without elicitation", title="Stream without questions")
     async def stream(self, _: NoArguments, progress: Progress) -> str:
         await progress(1, 1)
-        return "Bedstone answers without asking the client."
+        return "Bedstone answers without elicitation."
 
-    @tool("test_logging_tool", "Logs to the server's own log", title="Server log")
+    @tool("test_logging_tool", "Writes to the server log", title="Server log")
     async def log(self, _: NoArguments) -> str:
         logger.info("A line for the operator, never for the client", extra={"action": "conformance_log"})
         return "Logged"
 
-    @tool("test_missing_capability", "Needs a client that samples", title="Capability check", requires=("sampling",))
+    @tool("test_missing_capability", "Requires client sampling", title="Capability check", requires=("sampling",))
     async def needs_sampling(self, _: NoArguments) -> str:
         return "The client declared sampling."
 
@@ -228,7 +228,7 @@ class ConformanceToolset(Toolset):
         await self.tools_changed()
         return "Announced"
 
-    @tool("test_custom_headers", "Takes an argument that is mirrored in a header", title="Custom headers")
+    @tool("test_custom_headers", "Takes an argument that is also sent as a header", title="Custom headers")
     async def custom_headers(self, arguments: CustomHeaders) -> str:
         return f"Region: {arguments.region}"
 

@@ -1,4 +1,4 @@
-"""What the docs tools take and answer, as the contract prints it."""
+"""Arguments and results of the docs tools, as in the contract."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, get_args
@@ -16,23 +16,23 @@ GET_DESCRIPTION = (
 )
 
 
-def _not_blank(text: str) -> str:
+def _require_text(text: str) -> str:
     if not text.strip():
         raise ValueError("blank")
     return text
 
 
-NotBlank = Annotated[str, AfterValidator(_not_blank)]
+NotBlank = Annotated[str, AfterValidator(_require_text)]
 
 
 class DocsArguments(Arguments):
-    """Arguments whose problems are told in the words that existing clients know."""
+    """Arguments with the error messages of the contract."""
 
     closed = True
 
     @classmethod
     def parse(cls, arguments: dict[str, Any]) -> Self:
-        """Nothing is no number."""
+        """Validate the arguments; null is not accepted for a number."""
         for name in ("limit", "context"):
             if name in cls.model_fields and name in arguments and arguments[name] is None:
                 raise InvalidInput(f"{name} must be an integer")
@@ -85,7 +85,7 @@ class GetDoc(DocsArguments):
 
 
 def search_arguments(taxonomy: Mapping[str, Mapping[str, Any]]) -> type[SearchDocs]:
-    """The arguments of search_docs with one optional enum per facet."""
+    """Return the arguments of search_docs with one optional enum per facet."""
     facets: dict[str, Any] = {
         key: (Literal[tuple(entry["values"])] | None, Field(None, description=entry["description"]))
         for key, entry in taxonomy.items()
@@ -101,7 +101,7 @@ class SearchHit(Result):
     snippet: str
     filepath: str
     metadata: dict[str, str]
-    highlights: list[tuple[int, int]] = Field(description="Where the query's words stand in the snippet")
+    highlights: list[tuple[int, int]] = Field(description="Positions of the matching terms in the snippet")
 
 
 class SearchHint(Result):

@@ -1,4 +1,4 @@
-"""The docs toolset: search first, read what was found."""
+"""The docs toolset: search documentation, read chunks."""
 
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -12,7 +12,7 @@ import anyio.from_thread
 import anyio.lowlevel
 
 from bedstone.errors import BedstoneError, InvalidInput, InvalidSetting, NotFound, UnknownPrompt, UnknownResource
-from bedstone.services.docs.index_folder import united_taxonomy
+from bedstone.services.docs.index_folder import merge_taxonomies
 from bedstone.services.docs.service import DocsService
 from bedstone.services.service import Handle
 from bedstone.toolkit import (
@@ -46,14 +46,14 @@ if TYPE_CHECKING:  # the engine is imported on first use, not when a server star
     from bedstone.services.docs.library import DocPage
 
 CHUNK_ID = re.compile(r"[^#]+(#[^#]+)?")
-TOOL_PREFIX = re.compile(r"[A-Za-z0-9_-]{1,52}")  # a tool's name has 64 characters at most
+TOOL_PREFIX = re.compile(r"[A-Za-z0-9_-]{1,52}")  # the name of a tool has at most 64 characters
 SCHEME = "docs:"
-RESOURCE = f"{SCHEME}///"
+URI_PREFIX = f"{SCHEME}///"
 MARKDOWN = "text/markdown"
 
 
 class DocsToolset(Toolset):
-    """Serves docs corpora; what the tools are called and accept comes from the corpora."""
+    """Serves docs corpora, which determine the names and arguments of the tools."""
 
     label = "docs"
     title = "Documentation"
@@ -62,7 +62,7 @@ class DocsToolset(Toolset):
     def __init__(self, docs: Handle[DocsService], *, tool_prefix: str | None = None, read_only: bool = False) -> None:
         super().__init__(docs, read_only=read_only)
         if tool_prefix is not None and not TOOL_PREFIX.fullmatch(tool_prefix):
-            raise InvalidSetting("docs.tool_prefix takes up to 52 letters, digits, _ and -.")
+            raise InvalidSetting("Invalid docs.tool_prefix. Use up to 52 letters, digits, _ and -.")
         self._docs = docs
         self._prefix = f"{tool_prefix}_" if tool_prefix else ""
         self._refresh()
@@ -75,89 +75,89 @@ class DocsToolset(Toolset):
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[object]:
-        """Wait for an index to serve, and tell clients when another one changes the tools."""
+        """Wait for an index to serve, and notify clients when a new one changes the tools."""
         async with super().opened():
             service = await self._docs.open()
             self._refresh()
             token = anyio.lowlevel.current_token()
-            service.on_published = lambda: anyio.from_thread.run(self._follow, token=token)
+            service.on_published = lambda: anyio.from_thread.run(self._apply_published, token=token)
             yield self
 
     @cached_property
     def tools(self) -> Mapping[str, Tool]:
-        """The two tools, with the corpora's facets and descriptions."""
+        """Return the two tools, with the facets and descriptions of the corpora."""
         search, read = super().tools["search_docs"], super().tools["get_doc"]
         corpora = list(self._metadata.values())
-        described = corpora[0].get("tool_descriptions", {}) if len(corpora) == 1 else {}
+        descriptions = corpora[0].get("tool_descriptions", {}) if len(corpora) == 1 else {}
         subject = " and ".join(dict.fromkeys(metadata["corpus_description"] for metadata in corpora))
         search = replace(
             search,
             name=f"{self._prefix}search_docs",
-            arguments=search_arguments(united_taxonomy(self._metadata)),
-            description=described.get("search_docs", SEARCH_DESCRIPTION.format(subject)),
+            arguments=search_arguments(merge_taxonomies(self._metadata)),
+            description=descriptions.get("search_docs", SEARCH_DESCRIPTION.format(subject)),
         )
-        read = replace(read, name=f"{self._prefix}get_doc", description=described.get("get_doc", GET_DESCRIPTION))
+        read = replace(read, name=f"{self._prefix}get_doc", description=descriptions.get("get_doc", GET_DESCRIPTION))
         return {search.name: search, read.name: read}
 
     @tool("search_docs", SEARCH_DESCRIPTION, title="Search documentation")
     async def search(self, arguments: SearchDocs) -> SearchResult | Reply:
-        """A page of hits, as JSON that people can read too."""
+        """Return a page of hits as indented JSON."""
         filters = arguments.model_dump(exclude={"query", "limit", "cursor"}, exclude_none=True)
         page = await self._docs.run(
             lambda docs: docs.library.search(arguments.query, filters, arguments.limit, arguments.cursor)
         )
-        result = _result(page)
-        # Where words stand in a snippet is for programs.
+        result = _to_result(page)
+        # Positions in a snippet are for programs, so the text leaves them out.
         text = result.model_dump_json(indent=2, exclude={"hits": {"__all__": {"highlights"}}})
         return Reply(text, structured=result.model_dump(mode="json"))
 
     @tool("get_doc", GET_DESCRIPTION, title="Read documentation")
     async def read(self, arguments: GetDoc) -> str:
-        """A chunk and its neighbours, each under a line that says where it stands."""
+        """Return a chunk and its neighbours, each below a header line with its position."""
         chunk_id = arguments.chunk_id
         try:
             chunks, target, total = await self._docs.run(lambda docs: docs.library.read(chunk_id, arguments.context))
         except NotFound:
-            if CHUNK_ID.fullmatch(chunk_id):  # a path may have a # in it, so it is asked first
+            if CHUNK_ID.fullmatch(chunk_id):  # checked after the search, because a path may contain #
                 raise
             raise InvalidInput(
                 f"Chunk ID '{chunk_id}' has invalid format. Expected {{filepath}} or {{filepath}}#{{heading-path}}."
             ) from None
-        return "\n\n".join(_block(stored, index - target, total) for index, stored in enumerate(chunks))
+        return "\n\n".join(_format_chunk(stored, index - target, total) for index, stored in enumerate(chunks))
 
     def render_error(self, error: BedstoneError) -> Reply:
-        """Errors are sentences."""
+        """Render an error as its message."""
         return Reply(error.message, is_error=True)
 
     async def resources(self) -> Sequence[Resource]:
-        """The files whose facet value is marked as a resource."""
+        """List the files whose facet value is marked as a resource."""
         if not self._has_resources:
             return ()
         return [
             Resource(
-                f"{RESOURCE}{quote(document.id)}", document.id, document.title or None, MARKDOWN, _title(document.id)
+                f"{URI_PREFIX}{quote(document.id)}", document.id, document.title or None, MARKDOWN, _title(document.id)
             )
             for document in await self._docs.run(lambda docs: docs.library.documents())
         ]
 
     def resource_templates(self) -> Sequence[ResourceTemplate]:
-        """The family of their addresses."""
+        """Return the URI template of the files."""
         if not self._has_resources:
             return ()
-        return [ResourceTemplate(f"{RESOURCE}{{+path}}", "Documentation file", "A whole file by its path", MARKDOWN)]
+        return [ResourceTemplate(f"{URI_PREFIX}{{+path}}", "Documentation file", "A whole file by its path", MARKDOWN)]
 
     async def read_resource(self, uri: str) -> ResourceContents:
-        """A whole file."""
+        """Return the text of a file."""
         if not uri.startswith(SCHEME):
             raise UnknownResource(f"Invalid URI scheme: {uri.partition(':')[0]}:. Expected '{SCHEME}'")
-        path = unquote(uri.removeprefix(RESOURCE))
+        path = unquote(uri.removeprefix(URI_PREFIX))
         text = await self._docs.run(lambda docs: docs.library.text(path)) if self._has_resources else None
         if text is None:
             raise UnknownResource(f"Resource not found: {uri}")
         return ResourceContents(uri, text, MARKDOWN)
 
     def prompts(self) -> Sequence[Prompt]:
-        """The prompt templates that lie beside the documents."""
+        """List the prompt templates of the corpora."""
         return [
             Prompt(
                 name,
@@ -169,7 +169,7 @@ class DocsToolset(Toolset):
         ]
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> Sequence[PromptMessage]:
-        """A template, filled in."""
+        """Return the messages of a prompt template with its arguments filled in."""
         template = self._templates.get(name)
         if template is None:
             raise UnknownPrompt(f"Prompt '{name}' not found")
@@ -178,7 +178,7 @@ class DocsToolset(Toolset):
                 raise InvalidInput(f"Missing required prompt argument '{argument.name}'")
         return [
             PromptMessage("assistant" if role == "assistant" else "user", Text(text))
-            for role, text in template.filled(arguments)
+            for role, text in template.fill(arguments)
         ]
 
     @cached_property
@@ -199,13 +199,13 @@ class DocsToolset(Toolset):
         return self._docs.get().metadata
 
     def _refresh(self) -> None:
-        """Take over what the served corpora declare."""
+        """Read instructions, tools and prompts from the served corpora again."""
         texts = dict.fromkeys(metadata.get("mcpServerInstructions") for metadata in self._metadata.values())
         self.instructions = "\n".join(text for text in texts if text) or None
         for name in ("tools", "_templates"):
             vars(self).pop(name, None)
 
-    async def _follow(self) -> None:
+    async def _apply_published(self) -> None:
         before = _visible(self.tools)
         self._refresh()
         if _visible(self.tools) != before:
@@ -213,31 +213,31 @@ class DocsToolset(Toolset):
 
 
 def _visible(tools: Mapping[str, Tool]) -> list[tuple[str, str, Any]]:
-    """What clients see of tools."""
+    """Return the parts of tools that clients see."""
     return [(item.name, item.description, item.input_schema) for item in tools.values()]
 
 
 def _title(path: str) -> str:
-    """A path in sentence case: `guides/web-hooks.md` is Guides / Web hooks."""
+    """Return a path as a title: `guides/web-hooks.md` becomes Guides / Web hooks."""
     parts = path.rpartition(".")[0].split("/") if "." in path else path.split("/")
     words = (re.sub(r"[-_]+", " ", part).strip() for part in parts)
     return " / ".join(word[:1].upper() + word[1:] for word in words)
 
 
-def _block(stored: "StoredChunk", distance: int, total: int) -> str:
+def _format_chunk(stored: "StoredChunk", distance: int, total: int) -> str:
     role = "Target" if distance == 0 else f"Context: {distance:+d}"
     return f"--- Chunk: {stored.head.id} (Chunk {stored.head.position + 1} of {total}) ({role}) ---\n{stored.text}"
 
 
-def _result(page: "DocPage") -> SearchResult:
+def _to_result(page: "DocPage") -> SearchResult:
     hint = page.hint and SearchHint(
         message=page.hint.message,
         suggested_filters={key: list(values) for key, values in page.hint.suggested_filters.items()},
     )
-    return SearchResult(hits=[_hit(hit) for hit in page.hits], next_cursor=page.next_cursor, hint=hint)
+    return SearchResult(hits=[_to_hit(hit) for hit in page.hits], next_cursor=page.next_cursor, hint=hint)
 
 
-def _hit(hit: "DocHit") -> SearchHit:
+def _to_hit(hit: "DocHit") -> SearchHit:
     chunk = hit.head
     return SearchHit(
         chunk_id=chunk.id,

@@ -1,4 +1,4 @@
-"""What the kb tools answer, as the contract prints it."""
+"""Results of the kb tools, as in the contract."""
 
 from datetime import datetime
 from typing import Literal
@@ -12,9 +12,9 @@ class KbFacts(Result):
     file_size_bytes: int = Field(alias="fileSizeBytes", description="Size of the file in bytes")
     content_length: int = Field(alias="contentLength", description="Length of the text in characters")
     is_available: bool = Field(alias="isAvailable", description="Whether the text can be read")
-    description: str = Field(description="What the knowledge base is about")
+    description: str = Field(description="Description of the knowledge base")
     last_modified: datetime | None = Field(
-        alias="lastModified", description="When the file last changed, UTC; null if there is no file"
+        alias="lastModified", description="Time of the last change, UTC; null if the file does not exist"
     )
 
 
@@ -26,4 +26,4 @@ class KbInfo(Result):
 class KbContent(Result):
     status: Literal["ok", "empty"]
     content_length: int = Field(alias="contentLength", description="Length of the text in characters")
-    content: str = Field(description="The whole text, unmodified")
+    content: str = Field(description="The full text, unmodified")

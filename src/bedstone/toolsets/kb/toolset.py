@@ -1,4 +1,4 @@
-"""The kb toolset: metadata first, the whole text on demand."""
+"""The kb toolset: facts about one text file, and its full text."""
 
 from bedstone.errors import BedstoneError
 from bedstone.services.service import Handle
@@ -8,14 +8,13 @@ from bedstone.toolsets.kb.contract import KbContent, KbFacts, KbInfo
 
 
 class KbToolset(Toolset):
-    """Serves one text file whole."""
+    """Serves one text file."""
 
     label = "kb"
     title = "Knowledge base file"
     server_name = "kb"
     instructions = (
-        "One knowledge base text: get_kb_info tells its size and whether it can be read, "
-        "get_kb_content gives all of it."
+        "One knowledge base text: get_kb_info returns its size and availability, get_kb_content the full text."
     )
 
     def __init__(self, file: Handle[TextFile], *, description: str, read_only: bool = False) -> None:
@@ -27,7 +26,7 @@ class KbToolset(Toolset):
     def build(cls, context: ToolsetContext) -> "KbToolset":
         """Serve the configured file."""
         assert context.service is not None
-        context.service.get()  # a file that cannot be read is reported at the start
+        context.service.get()  # reports an unreadable file at startup
         return cls(context.service, description=context.settings.kb.description, read_only=context.read_only)
 
     @tool(
@@ -36,31 +35,31 @@ class KbToolset(Toolset):
         title="Knowledge base info",
     )
     async def info(self, _: NoArguments) -> KbInfo:
-        """Facts about the file; an unreadable one is an answer, not a failure."""
+        """Return facts about the file; an unreadable file is not an error."""
         file = await self._file.get().read()
-        readable = file.problem is None
+        is_readable = file.problem is None
         facts = KbFacts(
             file_size_bytes=file.size_bytes,
             content_length=len(file.text),
-            is_available=readable,
+            is_available=is_readable,
             description=self._description,
             last_modified=file.modified.replace(microsecond=0) if file.modified else None,
         )
-        return KbInfo(status="available" if readable else "unavailable", info=facts)
+        return KbInfo(status="available" if is_readable else "unavailable", info=facts)
 
     @tool(
         "get_kb_content",
-        "Retrieve the full raw knowledge base text content. It is never truncated: look at get_kb_info first.",
+        "Retrieve the full raw knowledge base text content. Never truncated: check the size with get_kb_info first.",
         title="Knowledge base content",
         large=True,
     )
     async def content(self, _: NoArguments) -> KbContent:
-        """The whole text."""
+        """Return the full text."""
         file = await self._file.get().read()
         if file.problem is not None:
             raise KbUnreadable(file.problem)
         return KbContent(status="ok" if file.text else "empty", content_length=len(file.text), content=file.text)
 
     def render_error(self, error: BedstoneError) -> Reply:
-        """The contract knows one error shape."""
+        """Render an error in the shape of this contract."""
         return Reply({"status": "error", "error": error.message}, is_error=True)

@@ -1,4 +1,4 @@
-"""What the graph tools take and answer, as the contract prints it; what it does not print is optional."""
+"""Arguments and results of the graph tools, as in the contract; what it does not print is optional."""
 
 from typing import Any, ClassVar, Literal, Self
 
@@ -6,40 +6,35 @@ from pydantic import Field
 
 from bedstone.toolkit import Arguments, Result
 
-MOST_ROWS = 1_000
+MAX_ROWS = 1_000
 
 
 class GraphArguments(Arguments):
-    """`orgId` goes with every tool; other spellings that are in use are taken for ours."""
+    """Every tool takes `orgId`; `spellings` maps other names that clients use to the names of the contract."""
 
     spellings: ClassVar[dict[str, str]] = {}
 
-    org_id: str | None = Field(None, alias="orgId", description="Target org, by its id or name")
+    org_id: str | None = Field(None, alias="orgId", description="Id or name of the org")
 
     @classmethod
     def parse(cls, arguments: dict[str, Any]) -> Self:
-        """Validate; a name somebody else gave to an argument counts as ours, unless ours is there too."""
+        """Validate the arguments; another spelling is accepted unless the contract's name is present too."""
         known = {field.alias or name for name, field in cls.model_fields.items()}
         renamed = {}
         for name, value in arguments.items():
-            ours = cls.spellings.get(name, name) if name not in known else name
-            renamed[ours if ours not in arguments or ours == name else name] = value
+            official = cls.spellings.get(name, name) if name not in known else name
+            renamed[official if official not in arguments or official == name else name] = value
         return super().parse(renamed)
 
 
-OBJECT_SPELLINGS = {
-    "objectName": "objectApiName",
-    "apiName": "objectApiName",
-    "sobject": "objectApiName",
-    "object": "objectApiName",
-}
+OBJECT_SPELLINGS = dict.fromkeys(("objectName", "apiName", "sobject", "object"), "objectApiName")
 
 
 class ListObjects(GraphArguments):
     category: str | None = Field(None, description="Only objects of this category, such as standard or custom")
-    search: str | None = Field(None, description="Only objects with this in their name or label")
-    limit: int = Field(MOST_ROWS, ge=1, le=MOST_ROWS)
-    cursor: str | None = Field(None, description="From the last answer, for the objects that follow")
+    search: str | None = Field(None, description="Only objects with this text in their name or label")
+    limit: int = Field(MAX_ROWS, ge=1, le=MAX_ROWS)
+    cursor: str | None = Field(None, description="Cursor from the previous answer, for the next objects")
 
 
 class GetObject(GraphArguments):
@@ -106,8 +101,8 @@ class ExecuteSoql(GraphArguments):
     spellings: ClassVar = {"soql": "query"}
 
     query: str = Field(description="SOQL query to execute")
-    max_rows: int = Field(200, alias="maxRows", ge=1, le=2_000, description="Most records of one answer")
-    cursor: str | None = Field(None, description="nextCursor of the last answer, for the records that follow")
+    max_rows: int = Field(200, alias="maxRows", ge=1, le=2_000, description="Maximum number of records in one answer")
+    cursor: str | None = Field(None, description="nextCursor of the previous answer, for the next records")
 
 
 class ExploreRelationships(GraphArguments):
@@ -116,9 +111,9 @@ class ExploreRelationships(GraphArguments):
     source_object_api_name: str = Field(alias="sourceObjectApiName", description="API name of the source object")
     target_object_api_name: str = Field(alias="targetObjectApiName", description="API name of the target object")
     max_depth: int = Field(5, alias="maxDepth", ge=1, le=5, description="Maximum path depth to search")
-    max_paths: int = Field(10, alias="maxPaths", ge=1, le=50, description="Most paths of the answer")
+    max_paths: int = Field(10, alias="maxPaths", ge=1, le=50, description="Maximum number of paths")
     include_audit: bool = Field(
-        False, alias="includeAudit", description="Also by the fields that tell who created or changed a record"
+        False, alias="includeAudit", description="Include paths through audit fields (CreatedById, LastModifiedById)"
     )
 
 
@@ -135,7 +130,7 @@ class GenerateSamples(GraphArguments):
     object_api_name: str = Field(alias="objectApiName", description="API name of the Salesforce object")
     count: int = Field(5, ge=1, le=200, description="Number of records to generate")
     include_related: bool = Field(False, alias="includeRelated", description="Whether to include related objects")
-    seed: int = Field(0, description="Another number, other records")
+    seed: int = Field(0, description="Seed of the generator; the same seed gives the same records")
 
 
 class SemanticSearch(GraphArguments):
@@ -173,14 +168,14 @@ class ToSoql(GraphArguments):
 
 
 class CompareSchemas(GraphArguments):
-    other_org_id: str = Field(alias="otherOrgId", description="The org to compare with, by its id or name")
+    other_org_id: str = Field(alias="otherOrgId", description="Id or name of the org to compare with")
     object_api_name: str | None = Field(None, alias="objectApiName", description="Only this object")
 
 
 class DetectAntiPatterns(GraphArguments):
     spellings: ClassVar = {"soql": "query"}
 
-    query: str = Field(description="The SOQL query to look at")
+    query: str = Field(description="The SOQL query to analyze")
 
 
 class ObjectFacts(Result):
@@ -214,7 +209,9 @@ class ObjectDetails(Result):
     fields: list[FieldFacts]
     relationships: list[RelationshipFacts]
     relationships_left_out: int | None = Field(
-        None, alias="relationshipsLeftOut", description="How many more there are; find-related-objects knows them"
+        None,
+        alias="relationshipsLeftOut",
+        description="Number of relationships left out; find-related-objects lists them",
     )
 
 
@@ -282,11 +279,11 @@ class RecommendedFilter(Result):
 
 
 class QueryResult(Result):
-    total_size: int = Field(alias="totalSize", description="How many records Salesforce reports")
+    total_size: int = Field(alias="totalSize", description="Number of records that Salesforce reports")
     done: bool
     records: list[dict[str, Any]]
     next_cursor: str | None = Field(None, alias="nextCursor")
-    truncated: bool | None = Field(None, description="True where the answer was cut to a bearable size")
+    truncated: bool | None = Field(None, description="True if the answer was shortened to the size limit")
 
 
 class Segment(Result):
@@ -311,15 +308,15 @@ class FoundPath(Result):
 class FoundPaths(Result):
     source_object: str = Field(alias="sourceObject")
     target_object: str = Field(alias="targetObject")
-    path_count: int = Field(alias="pathCount", description="How many paths this answer holds")
+    path_count: int = Field(alias="pathCount", description="Number of paths in this answer")
     paths: list[FoundPath]
-    truncated: bool | None = Field(None, description="True where there are more")
+    truncated: bool | None = Field(None, description="True if there are more")
 
 
 class RelatedObjects(Result):
     source_object: str = Field(alias="sourceObject")
-    related_objects: dict[str, list[str]] = Field(alias="relatedObjects", description="Object names by their distance")
-    truncated: dict[str, int] | None = Field(None, description="How many were left out, by distance")
+    related_objects: dict[str, list[str]] = Field(alias="relatedObjects", description="Object names by distance")
+    truncated: dict[str, int] | None = Field(None, description="Number of objects left out, by distance")
 
 
 class SampleData(Result):

@@ -131,7 +131,7 @@ class SchemaTools(GraphTools):
         """Objects by distance; of very many, the nearest."""
         org = await self._org(arguments.org_id)
         item = object_of(org, arguments.object_api_name)
-        rings, left_out = await to_thread.run_sync(org.paths.related, item.name, arguments.max_depth, MOST_RELATED)
+        rings, left_out = await to_thread.run_sync(org.paths.find_related, item.name, arguments.max_depth, MOST_RELATED)
         return RelatedObjects(
             source_object=item.name,
             related_objects={str(distance): names for distance, names in rings.items()},

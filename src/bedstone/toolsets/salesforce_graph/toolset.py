@@ -14,27 +14,20 @@ from bedstone.toolsets.salesforce_graph.grounding_tools import GroundingTools
 from bedstone.toolsets.salesforce_graph.schema_tools import SchemaTools
 from bedstone.toolsets.salesforce_graph.soql_tools import SoqlTools
 
-if TYPE_CHECKING:  # the engine is imported when it is first asked, not when the server starts
+if TYPE_CHECKING:  # the engine is imported on first use, not when a server starts
     from bedstone.services.schema.service import SchemaService
     from bedstone.services.service import Handle
 
-ADDRESS = "salesforce://object/"
-MOST_COMPLETIONS = 100
-ORDER = (
+URI_PREFIX = "salesforce://object/"
+MAX_COMPLETIONS = 100
+TOOL_ORDER = (
     *("list-objects", "get-object", "find-object", "generate-soql", "validate-soql", "mediate-query-intent"),
     *("resolve-entity", "get-filter-recommendation", "execute-soql", "explore-relationships", "find-related-objects"),
     *("generate-sample-data", "semantic-search", "ground-entity", "get-schema-category"),
 )
 CODES = frozenset(
-    {
-        "NOT_FOUND",
-        "INVALID_INPUT",
-        "NOT_SYNCED",
-        "AUTH_ERROR",
-        "PERMISSION_DENIED",
-        "RATE_LIMIT_EXCEEDED",
-        "SF_API_ERROR",
-    }
+    {"NOT_FOUND", "INVALID_INPUT", "NOT_SYNCED", "AUTH_ERROR"}
+    | {"PERMISSION_DENIED", "RATE_LIMIT_EXCEEDED", "SF_API_ERROR"}
 )
 
 
@@ -49,8 +42,8 @@ class SalesforceGraphToolset(SchemaTools, SoqlTools, GroundingTools):
     }
     instructions = (
         "The schema of the company's Salesforce org. find-object and semantic-search find objects and fields, "
-        "get-object shows one, explore-relationships how two hang together. validate-soql checks a query before "
-        "execute-soql runs it; ground-entity and get-filter-recommendation turn what people say into filters."
+        "get-object shows one, explore-relationships finds paths between two. validate-soql checks a query before "
+        "execute-soql runs it; ground-entity and get-filter-recommendation turn phrases into filters."
     )
 
     def __init__(
@@ -70,42 +63,39 @@ class SalesforceGraphToolset(SchemaTools, SoqlTools, GroundingTools):
         assert context.service is not None
         options = context.settings.salesforce
         return cls(
-            context.service,
-            more_tools=options.more_tools,
-            categories=options.categories,
-            read_only=context.read_only,
+            context.service, more_tools=options.more_tools, categories=options.categories, read_only=context.read_only
         )
 
     @cached_property
     def tools(self) -> Mapping[str, Tool]:
-        """The contract's tools in its order, and the further ones somebody asked for."""
+        """Return the tools of the contract in its order, then the additional ones that are configured."""
         declared = super().tools
-        more = [name for name in declared if name not in ORDER]
-        chosen = more if "all" in self._more_tools else [name for name in more if name in self._more_tools]
-        return {name: declared[name] for name in (*ORDER, *chosen)}
+        others = [name for name in declared if name not in TOOL_ORDER]
+        chosen = others if "all" in self._more_tools else [name for name in others if name in self._more_tools]
+        return {name: declared[name] for name in (*TOOL_ORDER, *chosen)}
 
     def render_error(self, error: BedstoneError) -> Reply:
-        """The envelope and codes of this contract."""
+        """Render an error in the envelope of this contract."""
         return render_error_envelope(error, CODES, "SF_API_ERROR")
 
     # Resources
 
     async def resources(self) -> Sequence[Resource]:
-        """Every object of the org that is asked by default."""
+        """List the objects of the default org."""
         try:
             org = await self._org(None)
-        except BedstoneError:  # nothing is synced yet
+        except BedstoneError:  # no schema is synced yet
             return ()
         return [
-            Resource(f"{ADDRESS}{item.name}", item.name, f"Salesforce {item.label} object", "application/json")
+            Resource(f"{URI_PREFIX}{item.name}", item.name, f"Salesforce {item.label} object", "application/json")
             for item in org.graph.objects.values()
         ]
 
     def resource_templates(self) -> Sequence[ResourceTemplate]:
-        """Any object by its name."""
+        """Return the template for an object by its name."""
         return [
             ResourceTemplate(
-                f"{ADDRESS}{{objectApiName}}",
+                f"{URI_PREFIX}{{objectApiName}}",
                 "Salesforce Object",
                 "Access metadata for a specific Salesforce object",
                 "application/json",
@@ -113,11 +103,11 @@ class SalesforceGraphToolset(SchemaTools, SoqlTools, GroundingTools):
         ]
 
     async def read_resource(self, uri: str) -> ResourceContents:
-        """An object as get-object gives it."""
+        """Return an object as JSON, as get-object does."""
         from bedstone.toolsets.salesforce_graph.views import object_details  # noqa: PLC0415
 
-        name = unquote(uri.removeprefix(ADDRESS))
-        if not uri.startswith(ADDRESS) or not name:
+        name = unquote(uri.removeprefix(URI_PREFIX))
+        if not uri.startswith(URI_PREFIX) or not name:
             raise UnknownResource("Resource not found", uri=uri)
         try:
             org = await self._org(None)
@@ -128,13 +118,13 @@ class SalesforceGraphToolset(SchemaTools, SoqlTools, GroundingTools):
             raise UnknownResource("Resource not found", uri=uri)
         details = await to_thread.run_sync(object_details, item, org.graph)
         return ResourceContents(
-            f"{ADDRESS}{quote(item.name)}", details.model_dump_json(by_alias=True), "application/json"
+            f"{URI_PREFIX}{quote(item.name)}", details.model_dump_json(by_alias=True), "application/json"
         )
 
     async def complete(self, subject: str, argument: str, value: str) -> Sequence[str]:
-        """Names of objects that begin so."""
-        if subject != f"{ADDRESS}{{objectApiName}}" or argument != "objectApiName":
+        """Complete the name of an object."""
+        if subject != f"{URI_PREFIX}{{objectApiName}}" or argument != "objectApiName":
             return ()
         org = await self._org(None)
         names = (item.name for item in org.graph.objects.values())
-        return [name for name in names if name.lower().startswith(value.lower())][:MOST_COMPLETIONS]
+        return [name for name in names if name.lower().startswith(value.lower())][:MAX_COMPLETIONS]

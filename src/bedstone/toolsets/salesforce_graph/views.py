@@ -1,4 +1,4 @@
-"""The graph in the contract's shapes."""
+"""Convert the schema to the results of the contract."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -19,19 +19,20 @@ from bedstone.toolsets.salesforce_graph.contract import (
     ValidationMessage,
 )
 
-MOST_RELATIONSHIPS = 200
-MOST_VALUES = 12
+MAX_RELATIONSHIPS = 200
+MAX_VALUES = 12
+MAX_TARGETS = 5
 
 
 def object_line(item: ObjectSchema, graph: SchemaGraph) -> dict[str, str]:
-    """An object in a list."""
+    """Return an object as a row of a list."""
     return {"apiName": item.name, "label": item.label, "category": kind_of(item.name, graph)}
 
 
 def object_details(item: ObjectSchema, graph: SchemaGraph) -> ObjectDetails:
-    """An object whole: never the raw describe."""
-    relationships = sorted(_relationships(item, graph), key=_importance)
-    left_out = len(relationships) - MOST_RELATIONSHIPS
+    """Return an object with its fields and relationships, never the raw describe."""
+    relationships = sorted(_relationships(item, graph), key=_relationship_order)
+    left_out = len(relationships) - MAX_RELATIONSHIPS
     return ObjectDetails(
         object=ObjectFacts(
             api_name=item.name,
@@ -40,13 +41,13 @@ def object_details(item: ObjectSchema, graph: SchemaGraph) -> ObjectDetails:
             category=kind_of(item.name, graph),
         ),
         fields=[field_facts(field) for field in item.fields],
-        relationships=relationships[:MOST_RELATIONSHIPS],
+        relationships=relationships[:MAX_RELATIONSHIPS],
         relationships_left_out=left_out if left_out > 0 else None,
     )
 
 
 def object_description(item: ObjectSchema, graph: SchemaGraph) -> str:
-    """A sentence of ours: orgs describe fields, not objects."""
+    """Return a description of an object; describes have none."""
     kind = kind_of(item.name, graph)
     if kind == "standard":
         return f"Standard Salesforce {item.label} object"
@@ -68,16 +69,17 @@ def field_facts(field: Field) -> FieldFacts:
 
 def _field_description(field: Field) -> str:
     if field.reference_to:
-        return f"Points to {', '.join(field.reference_to[:5])}" + (" and others" if len(field.reference_to) > 5 else "")  # noqa: PLR2004
+        more = " and others" if len(field.reference_to) > MAX_TARGETS else ""
+        return f"Points to {', '.join(field.reference_to[:MAX_TARGETS])}{more}"
     if field.choices:
         values = field.values
-        more = f" and {len(values) - MOST_VALUES} more" if len(values) > MOST_VALUES else ""
-        return f"One of: {', '.join(values[:MOST_VALUES])}{more}"
+        more = f" and {len(values) - MAX_VALUES} more" if len(values) > MAX_VALUES else ""
+        return f"One of: {', '.join(values[:MAX_VALUES])}{more}"
     return field.help or field.label
 
 
 def _relationships(item: ObjectSchema, graph: SchemaGraph) -> Iterator[RelationshipFacts]:
-    """One for each other object, direction and type."""
+    """Yield one relationship per related object, direction and type."""
     counts: Counter[tuple[str, str, str]] = Counter()
     for edge in graph.parents(item.name):
         counts[edge.parent, edge.field.relationship_type, "outgoing"] += 1
@@ -85,33 +87,29 @@ def _relationships(item: ObjectSchema, graph: SchemaGraph) -> Iterator[Relations
         counts[edge.child, edge.field.relationship_type, "incoming"] += 1
     for (other, kind, direction), count in counts.items():
         yield RelationshipFacts(
-            source_object=item.name,
-            target_object=other,
-            relationship_type=kind,
-            field_count=count,
-            direction=direction,
+            source_object=item.name, target_object=other, relationship_type=kind, field_count=count, direction=direction
         )
 
 
-def _importance(fact: RelationshipFacts) -> tuple[bool, bool, str]:
+def _relationship_order(fact: RelationshipFacts) -> tuple[bool, bool, str]:
     return fact.target_object in HUBS, fact.direction == "incoming", fact.target_object
 
 
-def hints(item: ObjectSchema, graph: SchemaGraph, most: int = 20) -> list[str]:
-    """Names of objects that are one step away, the telling ones first."""
-    facts = sorted(_relationships(item, graph), key=_importance)
-    return list(dict.fromkeys(fact.target_object for fact in facts))[:most]
+def hints(item: ObjectSchema, graph: SchemaGraph, limit: int = 20) -> list[str]:
+    """Return the names of directly related objects, the most specific first."""
+    facts = sorted(_relationships(item, graph), key=_relationship_order)
+    return list(dict.fromkeys(fact.target_object for fact in facts))[:limit]
 
 
 def message(finding: Message) -> ValidationMessage:
-    is_placed = finding.type != "info"
+    has_position = finding.type != "info"
     return ValidationMessage(
         type=finding.type,
         code=finding.code,
         message=finding.message,
         clause=finding.clause or None,
-        line=finding.line if is_placed else None,
-        column=finding.column if is_placed else None,
+        line=finding.line if has_position else None,
+        column=finding.column if has_position else None,
         original=finding.original,
         corrected=finding.corrected,
     )
@@ -126,7 +124,7 @@ def path(found: Path, graph: SchemaGraph) -> FoundPath:
     return FoundPath(
         segments=[_segment(step) for step in found.steps],
         hops=len(found.steps),
-        dot_notation=found.dotted,
+        dot_notation=found.dot_notation,
         soql=example if example and validate(example, graph).valid else None,
         exceeds_soql_limit=found.exceeds_soql or None,
     )

@@ -1,4 +1,4 @@
-"""What the article tools take and answer, as the contract prints it; what it does not print is optional."""
+"""Arguments and results of the article tools, as in the contract; what it does not print is optional."""
 
 from typing import Annotated, Any, Literal
 
@@ -18,7 +18,7 @@ class SearchArticles(Arguments):
     data_categories: dict[str, str] = Field(
         default_factory=dict,
         max_length=3,
-        description="Only articles in these data categories, by group: {Group: Category}; those below count too",
+        description="Only articles in these data categories or below: {Group: Category}",
     )
 
 
@@ -33,8 +33,8 @@ class ArticleLine(Result):
     url_name: str | None = Field(description="URL-safe article identifier")
     last_published: str | None = Field(json_schema_extra={"format": "date-time"})
     article_type: str | None
-    article_number: str | None = Field(None, description="Number people know the article by")
-    snippet: str | None = Field(None, description="Passage that matched")
+    article_number: str | None = Field(None, description="Article number, as users see it")
+    snippet: str | None = Field(None, description="Excerpt that matches the query")
 
 
 class Warned(Result):
@@ -45,11 +45,11 @@ class Warned(Result):
 
 class FoundArticles(Result):
     articles: list[ArticleLine]
-    total_count: int = Field(description="How many articles match")
+    total_count: int = Field(description="Number of matching articles")
     search_method: Literal["sosl", "soql"] | None = Field(None, description="Search method used")
-    total_is_minimum: bool | None = Field(None, description="True where there may be more than were counted")
-    source: Literal["mirror"] | None = Field(None, description="Where the answer is not the org's own")
-    mirrored_at: str | None = Field(None, description="When the mirror was last in step with the org")
+    total_is_minimum: bool | None = Field(None, description="True if total_count is a lower bound")
+    source: Literal["mirror"] | None = Field(None, description="Set if the answer comes from the mirror")
+    mirrored_at: str | None = Field(None, description="Time of the last sync of the mirror")
     warnings: list[Warned] | None = None
 
 
@@ -61,12 +61,12 @@ class ArticleText(Result):
     url_name: str | None
     last_published: str | None = Field(json_schema_extra={"format": "date-time"})
     article_type: str | None
-    article_number: str | None = Field(None, description="Number people know the article by")
+    article_number: str | None = Field(None, description="Article number, as users see it")
     language: str | None = None
 
 
 class OneArticle(Result):
     article: ArticleText
-    source: Literal["mirror"] | None = Field(None, description="Where the answer is not the org's own")
-    mirrored_at: str | None = Field(None, description="When the mirror was last in step with the org")
+    source: Literal["mirror"] | None = Field(None, description="Set if the answer comes from the mirror")
+    mirrored_at: str | None = Field(None, description="Time of the last sync of the mirror")
     warnings: list[Warned] | None = None

@@ -1,4 +1,4 @@
-"""The salesforce_knowledge toolset: find published articles, read one."""
+"""The salesforce_knowledge toolset: search published articles, read one."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -7,15 +7,7 @@ from urllib.parse import quote, unquote
 from anyio import to_thread
 
 from bedstone.errors import BedstoneError, NotFound, UnknownResource
-from bedstone.toolkit import (
-    Reply,
-    Resource,
-    ResourceContents,
-    ResourceTemplate,
-    Toolset,
-    ToolsetContext,
-    tool,
-)
+from bedstone.toolkit import Reply, Resource, ResourceContents, ResourceTemplate, Result, Toolset, ToolsetContext, tool
 from bedstone.toolkit.error_envelope import render_error_envelope
 from bedstone.toolsets.salesforce_knowledge.contract import (
     ArticleLine,
@@ -27,36 +19,28 @@ from bedstone.toolsets.salesforce_knowledge.contract import (
     Warned,
 )
 
-if TYPE_CHECKING:  # the engine is imported when it is first asked, not when the server starts
+if TYPE_CHECKING:  # the engine is imported on first use, not when a server starts
     from bedstone.services.articles.article import Article
     from bedstone.services.articles.service import ArticleService
     from bedstone.services.service import Handle
 
-ADDRESS = "salesforce-knowledge://article/"
+URI_PREFIX = "salesforce-knowledge://article/"
 MAX_COMPLETIONS = 100
 CODES = frozenset(
-    {
-        "NOT_FOUND",
-        "PERMISSION_DENIED",
-        "RATE_LIMIT_WARNING",
-        "RATE_LIMIT_EXCEEDED",
-        "INVALID_INPUT",
-        "SF_API_ERROR",
-        "AUTH_ERROR",
-        "KNOWLEDGE_DISABLED",
-    }
+    {"NOT_FOUND", "PERMISSION_DENIED", "RATE_LIMIT_WARNING", "RATE_LIMIT_EXCEEDED"}
+    | {"INVALID_INPUT", "SF_API_ERROR", "AUTH_ERROR", "KNOWLEDGE_DISABLED"}
 )
 
 
 class SalesforceKnowledgeToolset(Toolset):
-    """Serves one org's published articles."""
+    """Serves the published articles of one org."""
 
     label = "salesforce_knowledge"
     title = "Salesforce Knowledge"
     server_name = "salesforce-knowledge"
     instructions = (
         "Knowledge articles of the company's Salesforce org: search_articles finds published ones by keywords, "
-        "get_article_by_id gives the full text of one. If Knowledge is disabled, tell the user that an administrator "
+        "get_article_by_id returns the full text of one. If Knowledge is disabled, tell the user that an administrator "
         "must enable it."
     )
 
@@ -78,20 +62,20 @@ class SalesforceKnowledgeToolset(Toolset):
         open_world=True,
     )
     async def search(self, arguments: SearchArticles) -> FoundArticles:
-        """Published articles, the best first."""
+        """Return published articles, the best first."""
         from bedstone.services.articles.article import ArticleQuery  # noqa: PLC0415 - with the engine
 
-        found = await (await self._articles.open()).search(
+        page = await (await self._articles.open()).search(
             ArticleQuery(arguments.query, arguments.language, arguments.limit, arguments.data_categories)
         )
         return FoundArticles(
-            articles=[_line(article) for article in found.articles],
-            total_count=found.total,
-            search_method=found.method,
-            total_is_minimum=found.is_minimum or None,
-            source="mirror" if found.mirrored_at else None,
-            mirrored_at=found.mirrored_at,
-            warnings=_warned(found.warnings),
+            articles=[ArticleLine(**_facts(article, ArticleLine)) for article in page.articles],
+            total_count=page.total,
+            search_method=page.method,
+            total_is_minimum=page.is_minimum or None,
+            source="mirror" if page.mirrored_at else None,
+            mirrored_at=page.mirrored_at,
+            warnings=_to_warnings(page.warnings),
         )
 
     @tool(
@@ -101,31 +85,21 @@ class SalesforceKnowledgeToolset(Toolset):
         open_world=True,
     )
     async def get(self, arguments: GetArticle) -> OneArticle:
-        """The text of one article."""
+        """Return the text of one article."""
         article, mirrored_at, warnings = await (await self._articles.open()).get(arguments.article_id)
         return OneArticle(
-            article=ArticleText(
-                id=article.id,
-                title=article.title,
-                summary=article.summary,
-                body=article.body,
-                url_name=article.url_name,
-                last_published=article.last_published,
-                article_type=article.article_type,
-                article_number=article.article_number,
-                language=article.language,
-            ),
+            article=ArticleText(**_facts(article, ArticleText)),
             source="mirror" if mirrored_at else None,
             mirrored_at=mirrored_at,
-            warnings=_warned(warnings),
+            warnings=_to_warnings(warnings),
         )
 
     def render_error(self, error: BedstoneError) -> Reply:
-        """The contract's envelope and codes."""
+        """Render an error in the envelope of this contract."""
         return render_error_envelope(error, CODES, "SF_API_ERROR")
 
     async def resources(self) -> Sequence[Resource]:
-        """Articles that are mirrored; others have addresses too, and are found by search."""
+        """List the mirrored articles; others can be read by their URL name too."""
         try:
             mirror = self._articles.get().mirror
         except BedstoneError:  # no org yet
@@ -133,22 +107,22 @@ class SalesforceKnowledgeToolset(Toolset):
         if mirror.mirrored_at is None:
             return ()
         return [
-            Resource(f"{ADDRESS}{quote(name)}", name, f"Knowledge article {name}", "text/plain")
+            Resource(f"{URI_PREFIX}{quote(name)}", name, f"Knowledge article {name}", "text/plain")
             for name in await to_thread.run_sync(mirror.url_names)
         ]
 
     def resource_templates(self) -> Sequence[ResourceTemplate]:
-        """Every published article by its name."""
+        """Return the template for an article by its URL name."""
         return [
             ResourceTemplate(
-                f"{ADDRESS}{{urlName}}", "Knowledge article", "A published article by its URL name", "text/plain"
+                f"{URI_PREFIX}{{urlName}}", "Knowledge article", "A published article by its URL name", "text/plain"
             )
         ]
 
     async def read_resource(self, uri: str) -> ResourceContents:
-        """An article's title, summary and text."""
-        name = unquote(uri.removeprefix(ADDRESS))
-        if not uri.startswith(ADDRESS) or not name:
+        """Return title, summary and text of an article."""
+        name = unquote(uri.removeprefix(URI_PREFIX))
+        if not uri.startswith(URI_PREFIX) or not name:
             raise UnknownResource(f"Resource not found: {uri}", uri=uri)
         try:
             article = await (await self._articles.open()).by_url_name(name)
@@ -158,24 +132,15 @@ class SalesforceKnowledgeToolset(Toolset):
         return ResourceContents(uri, "\n\n".join(part for part in parts if part), "text/plain")
 
     async def complete(self, subject: str, argument: str, value: str) -> Sequence[str]:
-        """Names of articles that begin so."""
-        if subject != f"{ADDRESS}{{urlName}}" or argument != "urlName":
+        """Complete the URL name of an article."""
+        if subject != f"{URI_PREFIX}{{urlName}}" or argument != "urlName":
             return ()
         return await (await self._articles.open()).url_names(value, MAX_COMPLETIONS)
 
 
-def _line(article: "Article") -> ArticleLine:
-    return ArticleLine(
-        id=article.id,
-        title=article.title,
-        summary=article.summary,
-        url_name=article.url_name,
-        last_published=article.last_published,
-        article_type=article.article_type,
-        article_number=article.article_number,
-        snippet=article.snippet,
-    )
+def _facts(article: "Article", result: type[Result]) -> dict[str, Any]:
+    return {name: getattr(article, name) for name in result.model_fields}
 
 
-def _warned(warnings: Sequence[Any]) -> list[Warned] | None:
+def _to_warnings(warnings: Sequence[Any]) -> list[Warned] | None:
     return [Warned(**warning) for warning in warnings] or None

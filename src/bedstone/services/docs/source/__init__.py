@@ -1,1 +1,1 @@
-"""A folder of documentation as its author wrote it: files, manifests, front matter, prompts."""
+"""Read a documentation folder: files, manifests, front matter, prompt templates."""

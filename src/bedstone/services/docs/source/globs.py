@@ -9,26 +9,26 @@ WILDCARDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 @cache
 def glob_pattern(glob: str) -> re.Pattern[str]:
-    """The regular expression of a glob; dotfiles are matched like any other."""
-    return re.compile(_expressions(glob))
+    """Return the regular expression of a glob; it matches dotfiles too."""
+    return re.compile(_translate(glob))
 
 
-def literal(path: str) -> str:
-    """The glob that matches this path alone."""
+def escape_glob(path: str) -> str:
+    """Return the glob that matches only this path."""
     return re.sub(r"([*?\[{])", r"[\1]", path)
 
 
-def _expressions(glob: str) -> str:
-    return "".join(_expression(part) for part in SPECIAL.split(glob))
+def _translate(glob: str) -> str:
+    return "".join(_translate_part(part) for part in SPECIAL.split(glob))
 
 
-def _expression(part: str) -> str:
+def _translate_part(part: str) -> str:
     if part in WILDCARDS:
         return WILDCARDS[part]
     if part.startswith("[") and part.endswith("]"):
         inside = part[1:-1]
-        no, letters = ("^", inside[1:]) if inside[0] in "!^" else ("", inside)
-        return f"[{no}{re.escape(letters)}]".replace(r"\-", "-")
+        negation, letters = ("^", inside[1:]) if inside[0] in "!^" else ("", inside)
+        return f"[{negation}{re.escape(letters)}]".replace(r"\-", "-")
     if part.startswith("{") and part.endswith("}"):
-        return f"(?:{'|'.join(_expressions(option) for option in part[1:-1].split(','))})"
+        return f"(?:{'|'.join(_translate(option) for option in part[1:-1].split(','))})"
     return re.escape(part)

@@ -1,4 +1,4 @@
-"""`.docs-mcp.json`: how the files of a folder are cut and labelled."""
+"""Parse `.docs-mcp.json`: how to chunk and label the files of a folder."""
 
 import json
 import re
@@ -12,20 +12,21 @@ from bedstone.ingest.chunking.by_heading import Strategy
 from bedstone.services.docs.source.globs import glob_pattern
 
 NAME = ".docs-mcp.json"
-TOP = ""  # the documents' own folder, relative to itself
-WILDCARDS, MOST_WILDCARDS = re.compile(r"\*+"), 8  # more take for ever to compare
+ROOT = ""  # the documents folder itself
+WILDCARDS = re.compile(r"\*+")
+MAX_WILDCARDS = 8  # matching time grows exponentially with them
 KEYS = {"$schema", "version", "strategy", "metadata", "taxonomy", "mcpServerInstructions", "overrides"}
 
 
 class InvalidManifest(InvalidInput):
-    """A manifest, front matter or hint says something that cannot be understood."""
+    """A manifest, front matter or hint is invalid."""
 
     code = "invalid_manifest"
 
 
 @dataclass(frozen=True)
 class Override:
-    """Settings for the files a pattern matches."""
+    """Settings for the files that match a pattern."""
 
     pattern: str
     strategy: Strategy | None
@@ -34,7 +35,7 @@ class Override:
 
 @dataclass(frozen=True)
 class FacetSettings:
-    """What a taxonomy says of one facet."""
+    """Settings of one facet."""
 
     description: str | None = None
     vector_collapse: bool = False
@@ -43,9 +44,9 @@ class FacetSettings:
 
 @dataclass(frozen=True)
 class Manifest:
-    """One manifest; `folder` is relative to the documents."""
+    """A manifest; `folder` is relative to the documents folder."""
 
-    folder: str = TOP
+    folder: str = ROOT
     strategy: Strategy | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     taxonomy: Mapping[str, FacetSettings] = field(default_factory=dict)
@@ -55,52 +56,52 @@ class Manifest:
 
     @property
     def name(self) -> str:
-        """Where it lies."""
+        """Return the path of the manifest."""
         return f"{self.folder}/{NAME}" if self.folder else NAME
 
-    def inside(self, path: str) -> str:
-        """A governed file's path from the manifest's folder."""
+    def relative_path(self, path: str) -> str:
+        """Return the path of a file relative to the folder of the manifest."""
         return path[len(self.folder) + 1 :] if self.folder else path
 
     def plan(self, path: str) -> tuple[Strategy, dict[str, str]]:
-        """How to cut and label a file: every matching override applies, in order."""
+        """Return strategy and metadata of a file; every matching override applies, in order."""
         strategy, metadata = self.strategy or Strategy(), dict(self.metadata)
-        inside = self.inside(path) if self.overrides else ""
+        relative = self.relative_path(path) if self.overrides else ""
         for override in self.overrides:
-            if glob_pattern(override.pattern).fullmatch(inside):
+            if glob_pattern(override.pattern).fullmatch(relative):
                 strategy = override.strategy or strategy
                 metadata |= override.metadata
         return strategy, metadata
 
 
 class Manifests:
-    """The manifests of a documents folder, each read once; the nearest one above a file counts alone."""
+    """The manifests of a documents folder, each read once. Only the nearest one above a file applies to it."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._nearest: dict[str, Manifest | InvalidManifest | None] = {}
 
     def nearest(self, path: str) -> Manifest | None:
-        """The manifest of a file, if there is one between it and the top of the documents."""
-        manifest = self._above(path.rpartition("/")[0])
+        """Return the manifest that governs a file, if there is one; raise InvalidManifest if it is invalid."""
+        manifest = self._find_above(path.rpartition("/")[0])
         if isinstance(manifest, InvalidManifest):
             raise InvalidManifest(manifest.message)
         return manifest
 
-    def united(self, folders: Iterable[str]) -> tuple[list[Manifest], list[str]]:
-        """The manifests of these folders in order, and what is wrong with those that cannot be read."""
-        found = [self._above(folder) for folder in sorted(set(folders))]
-        broken = [item.message for item in found if isinstance(item, InvalidManifest)]
-        return [item for item in found if isinstance(item, Manifest)], broken
+    def read_all(self, folders: Iterable[str]) -> tuple[list[Manifest], list[str]]:
+        """Return the valid manifests of these folders in order, and the errors of the others."""
+        manifests = [self._find_above(folder) for folder in sorted(set(folders))]
+        errors = [item.message for item in manifests if isinstance(item, InvalidManifest)]
+        return [item for item in manifests if isinstance(item, Manifest)], errors
 
-    def _above(self, folder: str) -> Manifest | InvalidManifest | None:
+    def _find_above(self, folder: str) -> Manifest | InvalidManifest | None:
         if folder not in self._nearest:
             own = self._read(folder)
-            self._nearest[folder] = self._above(folder.rpartition("/")[0]) if own is None and folder else own
+            self._nearest[folder] = self._find_above(folder.rpartition("/")[0]) if own is None and folder else own
         return self._nearest[folder]
 
     def _read(self, folder: str) -> Manifest | InvalidManifest | None:
-        """A folder's own manifest; one that is wrong is said for every file it governs, but read once."""
+        """Read the manifest of a folder; an invalid one is returned as its error."""
         file = self._root / folder / NAME
         if not file.is_file():
             return None
@@ -110,11 +111,11 @@ class Manifests:
             return InvalidManifest(f"{Manifest(folder).name}: {error}")
 
 
-def parse_manifest(text: str, folder: str = TOP) -> Manifest:
-    """Read a manifest; messages name the key that is wrong."""
+def parse_manifest(text: str, folder: str = ROOT) -> Manifest:
+    """Parse a manifest; errors name the invalid key."""
     try:
         data = json.loads(text)
-        json.dumps(data, ensure_ascii=False).encode()  # half of a sign is none
+        json.dumps(data, ensure_ascii=False).encode()  # rejects lone surrogates
     except (ValueError, RecursionError):
         raise InvalidManifest("Manifest is not valid JSON") from None
     if not isinstance(data, dict):
@@ -128,20 +129,20 @@ def parse_manifest(text: str, folder: str = TOP) -> Manifest:
         folder=folder,
         strategy=parse_strategy(data["strategy"]) if "strategy" in data else None,
         metadata=parse_metadata(data.get("metadata", {}), "manifest.metadata"),
-        taxonomy=_taxonomy(data.get("taxonomy", {})),
+        taxonomy=_parse_taxonomy(data.get("taxonomy", {})),
         instructions=instructions,
-        overrides=_overrides(data.get("overrides", [])),
+        overrides=_parse_overrides(data.get("overrides", [])),
         unknown_keys=tuple(sorted(set(data) - KEYS)),
     )
 
 
 def parse_strategy(data: Any, base: Strategy | None = None) -> Strategy:
-    """A strategy; what it does not say comes from `base` or the defaults."""
+    """Parse a strategy; missing values come from `base` or the defaults."""
     if not isinstance(data, dict):
         raise InvalidManifest("strategy must be an object")
     base = base or Strategy()
     chunk_by = data.get("chunk_by", base.chunk_by)
-    if chunk_by not in ("h1", "h2", "h3", "file"):  # a tuple: what is compared may be anything
+    if chunk_by not in ("h1", "h2", "h3", "file"):  # a tuple, because the value may not be hashable
         raise InvalidManifest("chunk_by must be one of: h1, h2, h3, file")
     sizes = {"max_chunk_size": base.max_chunk_size, "min_chunk_size": base.min_chunk_size}
     for name in sizes:
@@ -153,12 +154,12 @@ def parse_strategy(data: Any, base: Strategy | None = None) -> Strategy:
 
 
 def parse_metadata(data: Any, name: str) -> dict[str, str]:
-    """Labels: strings by name."""
+    """Parse labels: strings by name."""
     if not isinstance(data, dict):
         raise InvalidManifest(f"{name} must be an object")
     for key, value in data.items():
         if not isinstance(key, str):
-            raise InvalidManifest(f"{name}.{key} must have a name that is a string")
+            raise InvalidManifest(f"{name}.{key}: the key must be a string")
         if not key.strip():
             raise InvalidManifest(f"{name} contains an empty key")
         if not isinstance(value, str):
@@ -168,35 +169,35 @@ def parse_metadata(data: Any, name: str) -> dict[str, str]:
     return dict(data)
 
 
-def _overrides(data: Any) -> tuple[Override, ...]:
+def _parse_overrides(data: Any) -> tuple[Override, ...]:
     if not isinstance(data, list):
         raise InvalidManifest("manifest.overrides must be an array")
-    return tuple(_override(item, f"manifest.overrides[{number}]") for number, item in enumerate(data))
+    return tuple(_parse_override(item, f"manifest.overrides[{number}]") for number, item in enumerate(data))
 
 
-def _override(data: Any, name: str) -> Override:
+def _parse_override(data: Any, name: str) -> Override:
     if not isinstance(data, dict):
         raise InvalidManifest(f"{name} must be an object")
     pattern = data.get("pattern")
     if not isinstance(pattern, str) or not pattern.strip():
         raise InvalidManifest(f"{name}.pattern must be a non-empty string")
-    if len(WILDCARDS.findall(pattern)) > MOST_WILDCARDS:
-        raise InvalidManifest(f"{name}.pattern has more than {MOST_WILDCARDS} wildcards")
+    if len(WILDCARDS.findall(pattern)) > MAX_WILDCARDS:
+        raise InvalidManifest(f"{name}.pattern has more than {MAX_WILDCARDS} wildcards")
     try:
         glob_pattern(pattern)
     except re.error:
-        raise InvalidManifest(f"{name}.pattern is no pattern: {pattern}") from None
+        raise InvalidManifest(f"{name}.pattern is not a valid pattern: {pattern}") from None
     strategy = parse_strategy(data["strategy"]) if "strategy" in data else None
     return Override(pattern, strategy, parse_metadata(data.get("metadata", {}), f"{name}.metadata"))
 
 
-def _taxonomy(data: Any) -> dict[str, FacetSettings]:
+def _parse_taxonomy(data: Any) -> dict[str, FacetSettings]:
     if not isinstance(data, dict):
         raise InvalidManifest("Invalid taxonomy config: taxonomy must be an object")
-    return {key: _facet(key, value) for key, value in data.items()}
+    return {key: _parse_facet(key, value) for key, value in data.items()}
 
 
-def _facet(key: str, data: Any) -> FacetSettings:
+def _parse_facet(key: str, data: Any) -> FacetSettings:
     if not isinstance(data, dict):
         raise InvalidManifest(f"Invalid taxonomy config: {key} must be an object")
     collapse, properties = data.get("vector_collapse", False), data.get("properties", {})

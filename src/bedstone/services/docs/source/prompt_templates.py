@@ -1,4 +1,4 @@
-"""Prompt templates beside the documents: `*.template.md` is one message, `*.template.yaml` several."""
+"""Parse prompt templates: `*.template.md` holds one message, `*.template.yaml` several."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ class TemplateArgument:
 
 @dataclass(frozen=True)
 class PromptTemplate:
-    """A prompt with places to fill in, written as in Mustache; nothing is escaped."""
+    """A prompt with Mustache variables; values are not escaped."""
 
     name: str
     messages: tuple[tuple[str, str], ...]  # role and text
@@ -33,18 +33,18 @@ class PromptTemplate:
     description: str | None = None
     arguments: tuple[TemplateArgument, ...] = field(default_factory=tuple)
 
-    def filled(self, values: Mapping[str, str]) -> list[tuple[str, str]]:
-        """The messages with values in place of their names; what was not given is left empty."""
-        return [(role, VARIABLE.sub(lambda found: values.get(found[1], ""), text)) for role, text in self.messages]
+    def fill(self, values: Mapping[str, str]) -> list[tuple[str, str]]:
+        """Return the messages with values in place of the variables; missing values become empty."""
+        return [(role, VARIABLE.sub(lambda match: values.get(match[1], ""), text)) for role, text in self.messages]
 
     def to_json(self) -> dict[str, Any]:
-        """As it is kept in the index."""
+        """Return the JSON for the index."""
         data = asdict(self)
         return {**data, "messages": [list(pair) for pair in self.messages], "arguments": list(data["arguments"])}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "PromptTemplate":
-        """As it was kept in the index."""
+        """Restore a template from the index."""
         return cls(
             name=data["name"],
             messages=tuple((role, text) for role, text in data["messages"]),
@@ -55,46 +55,46 @@ class PromptTemplate:
 
 
 def read_templates(root: Path, paths: Iterable[str]) -> tuple[list[PromptTemplate], list[str], list[str]]:
-    """Every template by name, errors and warnings; where both kinds have a name, YAML wins."""
-    found: dict[str, PromptTemplate] = {}
-    problems: list[str] = []
+    """Return all templates by name, errors and warnings; YAML wins over Markdown of the same name."""
+    templates: dict[str, PromptTemplate] = {}
+    errors: list[str] = []
     warnings: list[str] = []
     for path in sorted(paths, key=lambda item: (item.endswith(".md"), item)):
         try:
-            template = _read(root, path)
+            template = _read_template(root, path)
         except (InvalidManifest, OSError, UnicodeDecodeError) as error:
-            problems.append(f"{path}: {error}")
+            errors.append(f"{path}: {error}")
             continue
-        if template.name in found:
+        if template.name in templates:
             warnings.append(f"{path}: ignored, {template.name}.template.yaml has the same name")
         else:
-            found[template.name] = template
-    return [found[name] for name in sorted(found)], problems, warnings
+            templates[template.name] = template
+    return [templates[name] for name in sorted(templates)], errors, warnings
 
 
-def _read(root: Path, path: str) -> PromptTemplate:
+def _read_template(root: Path, path: str) -> PromptTemplate:
     text = (root / path).read_text(encoding="utf-8-sig")
     if path.endswith(".md"):
         front = FRONT_MATTER.match(text)
-        data = _mapping(front[1]) if front else {}
+        data = _parse_mapping(front[1]) if front else {}
         body = text[front.end() :] if front else text
         messages: tuple[tuple[str, str], ...] = (("user", body.strip()),)
-        return _template(path.removesuffix(".template.md"), data, messages)
-    data = _mapping(text)
-    return _template(path.removesuffix(".template.yaml"), data, _messages(data.get("messages")))
+        return _make_template(path.removesuffix(".template.md"), data, messages)
+    data = _parse_mapping(text)
+    return _make_template(path.removesuffix(".template.yaml"), data, _parse_messages(data.get("messages")))
 
 
-def _template(name: str, data: dict[str, Any], messages: tuple[tuple[str, str], ...]) -> PromptTemplate:
+def _make_template(name: str, data: dict[str, Any], messages: tuple[tuple[str, str], ...]) -> PromptTemplate:
     return PromptTemplate(
         name=name,
         messages=messages,
-        title=_text(data, "title"),
-        description=_text(data, "description"),
-        arguments=_arguments(data.get("arguments", [])),
+        title=_optional_text(data, "title"),
+        description=_optional_text(data, "description"),
+        arguments=_parse_arguments(data.get("arguments", [])),
     )
 
 
-def _mapping(text: str) -> dict[str, Any]:
+def _parse_mapping(text: str) -> dict[str, Any]:
     data = parse_yaml(text)
     if data is None:
         return {}
@@ -103,7 +103,7 @@ def _mapping(text: str) -> dict[str, Any]:
     return data
 
 
-def _messages(data: Any) -> tuple[tuple[str, str], ...]:
+def _parse_messages(data: Any) -> tuple[tuple[str, str], ...]:
     if not isinstance(data, list) or not data:
         raise InvalidManifest("messages must be a non-empty list")
     messages = []
@@ -116,7 +116,7 @@ def _messages(data: Any) -> tuple[tuple[str, str], ...]:
     return tuple(messages)
 
 
-def _arguments(data: Any) -> tuple[TemplateArgument, ...]:
+def _parse_arguments(data: Any) -> tuple[TemplateArgument, ...]:
     if not isinstance(data, list):
         raise InvalidManifest("arguments must be a list")
     arguments = []
@@ -126,15 +126,15 @@ def _arguments(data: Any) -> tuple[TemplateArgument, ...]:
         arguments.append(
             TemplateArgument(
                 name=item["name"],
-                title=_text(item, "title"),
-                description=_text(item, "description"),
+                title=_optional_text(item, "title"),
+                description=_optional_text(item, "description"),
                 required=item.get("required") is True,
             )
         )
     return tuple(arguments)
 
 
-def _text(data: Mapping[str, Any], key: str) -> str | None:
+def _optional_text(data: Mapping[str, Any], key: str) -> str | None:
     value = data.get(key)
     if value is not None and not isinstance(value, str):
         raise InvalidManifest(f"{key} must be a string")

@@ -1,18 +1,19 @@
-"""Proposes a manifest for documents that have none, from the headings they use."""
+"""Suggest a manifest for documents without one, based on their headings."""
 
 from collections import Counter
 from typing import Any
 
 from bedstone.errors import BedstoneError
 from bedstone.services.docs.source.folder import DocumentsFolder
-from bedstone.services.docs.source.globs import literal
+from bedstone.services.docs.source.globs import escape_glob
 
 PREFERENCE = ("h2", "h1", "h3", "file")
-MANY_DEEP, SEVERAL = 6, 2
+MIN_H3_HEADINGS = 6  # from which a file is chunked at h3
+MIN_HEADINGS = 2
 
 
 def suggest_manifest(folder: DocumentsFolder) -> dict[str, Any]:
-    """The commonest way to cut as the default, the others as overrides by path."""
+    """Return a manifest with the most common chunking as default, and the others as overrides by path."""
     choices: dict[str, str] = {}
     for path in folder.paths():
         try:
@@ -24,7 +25,7 @@ def suggest_manifest(folder: DocumentsFolder) -> dict[str, Any]:
     counts = Counter(choices.values())
     default = min(PREFERENCE, key=lambda choice: (-counts[choice], PREFERENCE.index(choice)))
     overrides = [
-        {"pattern": literal(path), "strategy": {"chunk_by": choice}}
+        {"pattern": escape_glob(path), "strategy": {"chunk_by": choice}}
         for path, choice in sorted(choices.items())
         if choice != default
     ]
@@ -33,12 +34,12 @@ def suggest_manifest(folder: DocumentsFolder) -> dict[str, Any]:
 
 
 def suggest_level(levels: Counter[int]) -> str:
-    """How to cut a file with so many headings of each level."""
+    """Return how to chunk a file, given the number of its headings by level."""
     if not levels:
         return "file"
-    if levels[3] >= MANY_DEEP and levels[3] >= 2 * levels[2]:
+    if levels[3] >= MIN_H3_HEADINGS and levels[3] >= 2 * levels[2]:
         return "h3"
     for level in (2, 1, 3):
-        if levels[level] >= SEVERAL:
+        if levels[level] >= MIN_HEADINGS:
             return f"h{level}"
     return "file"
