@@ -193,7 +193,7 @@ class Store(Protocol):
         """Delete a named value; ignore an unknown one."""
 
     def seal(self) -> None:
-        """Close the store so that it can be copied, and read from media that cannot be written."""
+        """Make the store self-contained, so that it can be copied and opened on read-only media."""
 
     def close(self) -> None:
         """Close all files."""

@@ -272,7 +272,7 @@ class MemoryStore:
             self._values.pop(name, None)
 
     def seal(self) -> None:
-        self.close()
+        return
 
     def close(self) -> None:
         """Do nothing: no files are open."""
