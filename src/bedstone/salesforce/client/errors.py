@@ -9,37 +9,25 @@ from bedstone.errors import BedstoneError, NotFound, Unavailable
 class SalesforceError(BedstoneError):
     """An org rejected a request; `details` has the status, Salesforce's code and its message."""
 
-    code = "SF_API_ERROR"
-
 
 class AuthError(SalesforceError):
     """Login failed: the org rejected the credentials."""
-
-    code = "AUTH_ERROR"
 
 
 class PermissionDenied(SalesforceError):
     """The user has no permission for the request."""
 
-    code = "PERMISSION_DENIED"
-
 
 class LimitExceeded(SalesforceError):
     """The daily API limit is exceeded; a retry cannot help."""
-
-    code = "RATE_LIMIT_EXCEEDED"
 
 
 class RecordNotFound(SalesforceError, NotFound):
     """The record or resource does not exist."""
 
-    code = "NOT_FOUND"
-
 
 class OrgUnavailable(SalesforceError, Unavailable):
     """The org does not answer."""
-
-    code = "SF_API_ERROR"
 
 
 AUTH = frozenset({"INVALID_SESSION_ID", "INVALID_AUTH_HEADER", "INVALID_LOGIN", "SESSION_EXPIRED"})

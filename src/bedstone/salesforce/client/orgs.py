@@ -35,8 +35,6 @@ NEEDS: dict[Method, tuple[str, ...]] = {
 class UnknownOrg(NotFound):
     """No org has that name."""
 
-    code = "AUTH_ERROR"
-
 
 @dataclass(frozen=True)
 class Org:

@@ -14,19 +14,13 @@ DEFAULT_LANGUAGE = "en_US"
 class KnowledgeDisabled(SalesforceError):
     """Knowledge is not enabled in the org or for this user."""
 
-    code = "KNOWLEDGE_DISABLED"
-
 
 class ApiReserveReached(LimitExceeded):
     """The remaining daily API calls are held in reserve."""
 
-    code = "RATE_LIMIT_WARNING"
-
 
 class ArticleNotFound(NotFound):
     """No published article has this id or URL name."""
-
-    code = "NOT_FOUND"
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,6 @@ MOST_CANDIDATES = 200
 class MirrorMissing(Unavailable):
     """The mirror, or a part of it, does not exist yet."""
 
-    code = "SF_API_ERROR"
-
 
 class MirrorBusy(Unavailable):
     """Another process is syncing the mirror."""

@@ -44,19 +44,13 @@ DATE = slice(0, len("2026-01-01"))
 class OrgNotFound(NotFound):
     """No org has that id or name."""
 
-    code = "NOT_FOUND"
-
 
 class NotSynced(Unavailable):
     """The schema of the org has not been synced yet."""
 
-    code = "NOT_SYNCED"
-
 
 class InvalidQuery(InvalidInput):
     """A query does not validate; the details hold every finding and the corrected query."""
-
-    code = "invalid_input"
 
     @classmethod
     def of(cls, report: Report, parameter: str) -> "InvalidQuery":
@@ -253,10 +247,10 @@ class SchemaService(Service):
         try:
             return await self.client(org.name).query(soql, batch=batch)
         except SalesforceError as error:
-            if error.code != "SF_API_ERROR" or "details" not in error.details:
+            if type(error) is not SalesforceError or "details" not in error.details:
                 raise
             hint = "The schema may have changed since it was synced: run `bedstone salesforce sync-schema`."
-            raise type(error)(error.message, details={**error.details["details"], "hint": hint}) from None
+            raise SalesforceError(error.message, details={**error.details["details"], "hint": hint}) from None
 
     async def query_all(self, soql: str, limit: int, org_id: str | None = None) -> tuple[list[dict[str, Any]], int]:
         """Return the records of a query, up to a limit, and how many there are."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:  # the engine is imported on first use, not when a server star
 class ObjectNotFound(NotFound):
     """No object has this name."""
 
-    code = "NOT_FOUND"
-
 
 class GraphTools(Toolset):
     """Base of the groups of tools. `categories` overrides the category of objects, by name."""

@@ -25,10 +25,17 @@ TOOL_ORDER = (
     *("resolve-entity", "get-filter-recommendation", "execute-soql", "explore-relationships", "find-related-objects"),
     *("generate-sample-data", "semantic-search", "ground-entity", "get-schema-category"),
 )
-CODES = frozenset(
-    {"NOT_FOUND", "INVALID_INPUT", "NOT_SYNCED", "AUTH_ERROR"}
-    | {"PERMISSION_DENIED", "RATE_LIMIT_EXCEEDED", "SF_API_ERROR"}
-)
+ERROR_CODES = {  # by the code of an error class, or of its nearest base class
+    "invalid_input": "INVALID_INPUT",
+    "org_not_found": "NOT_FOUND",
+    "object_not_found": "NOT_FOUND",
+    "record_not_found": "NOT_FOUND",
+    "not_synced": "NOT_SYNCED",
+    "unknown_org": "AUTH_ERROR",
+    "auth_error": "AUTH_ERROR",
+    "permission_denied": "PERMISSION_DENIED",
+    "limit_exceeded": "RATE_LIMIT_EXCEEDED",
+}
 
 
 class SalesforceGraphToolset(SchemaTools, SoqlTools, GroundingTools):
@@ -76,7 +83,7 @@ class SalesforceGraphToolset(SchemaTools, SoqlTools, GroundingTools):
 
     def render_error(self, error: BedstoneError) -> Reply:
         """Render an error in the envelope of this contract."""
-        return render_error_envelope(error, CODES, "SF_API_ERROR")
+        return render_error_envelope(error, ERROR_CODES, "SF_API_ERROR")
 
     # Resources
 

@@ -26,10 +26,17 @@ if TYPE_CHECKING:  # the engine is imported on first use, not when a server star
 
 URI_PREFIX = "salesforce-knowledge://article/"
 MAX_COMPLETIONS = 100
-CODES = frozenset(
-    {"NOT_FOUND", "PERMISSION_DENIED", "RATE_LIMIT_WARNING", "RATE_LIMIT_EXCEEDED"}
-    | {"INVALID_INPUT", "SF_API_ERROR", "AUTH_ERROR", "KNOWLEDGE_DISABLED"}
-)
+ERROR_CODES = {  # by the code of an error class, or of its nearest base class
+    "invalid_input": "INVALID_INPUT",
+    "article_not_found": "NOT_FOUND",
+    "record_not_found": "NOT_FOUND",
+    "unknown_org": "AUTH_ERROR",
+    "auth_error": "AUTH_ERROR",
+    "permission_denied": "PERMISSION_DENIED",
+    "knowledge_disabled": "KNOWLEDGE_DISABLED",
+    "api_reserve_reached": "RATE_LIMIT_WARNING",
+    "limit_exceeded": "RATE_LIMIT_EXCEEDED",
+}
 
 
 class SalesforceKnowledgeToolset(Toolset):
@@ -96,7 +103,7 @@ class SalesforceKnowledgeToolset(Toolset):
 
     def render_error(self, error: BedstoneError) -> Reply:
         """Render an error in the envelope of this contract."""
-        return render_error_envelope(error, CODES, "SF_API_ERROR")
+        return render_error_envelope(error, ERROR_CODES, "SF_API_ERROR")
 
     async def resources(self) -> Sequence[Resource]:
         """List the mirrored articles; others can be read by their URL name too."""
