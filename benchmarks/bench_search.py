@@ -28,12 +28,14 @@ import tantivy
 import bedstone.search.indexes.vector as vector_module
 from bedstone.records import Chunk, Document, Passage, StoredChunk
 from bedstone.search.embedders.minilm import MiniLm
-from bedstone.search.hits import Is
-from bedstone.search.index import Query
+from bedstone.search.embedding import QueryEmbedder
+from bedstone.search.filters import OneOf
+from bedstone.search.hits import SearchRequest
+from bedstone.search.index import IndexQuery
 from bedstone.search.indexes.hybrid import HybridIndex
-from bedstone.search.indexes.keyword import WordIndex
+from bedstone.search.indexes.keyword import KeywordIndex
 from bedstone.search.indexes.vector import VectorIndex
-from bedstone.search.retriever import SearchEngine
+from bedstone.search.retriever import Retriever
 from bedstone.search.terms import stop_terms, terms
 from bedstone.store.engines.sqlite import SqliteStore
 
@@ -262,7 +264,7 @@ def cpu_ms(work: Callable[[Any], object], items: Sequence[Any]) -> float:
     return (time.process_time() - started) / len(items) * 1000
 
 
-def floor_words(words: WordIndex, text: str) -> object:
+def floor_words(words: KeywordIndex, text: str) -> object:
     """Run the cheapest tantivy query: the terms as an OR, the best hundred hits with their row ids."""
     schema, searcher = words._schema, words._searcher  # noqa: SLF001
     wanted = [term for term in dict.fromkeys(terms(text)) if term not in stop_terms()] or terms(text)
@@ -283,24 +285,24 @@ def measure_growth(work: Path, data: BenchData, sizes: Sequence[int]) -> None:
     row(*["---"] * 13)
     for size in sizes:
         with closing(fill_store(work / f"{size}.sqlite", size, chunks, vectors)) as store:
-            measure_size(store, WordIndex(work / f"{size}.words"), model, questions)
+            measure_size(store, KeywordIndex(work / f"{size}.words"), model, questions)
 
 
-def measure_size(store: SqliteStore, words: WordIndex, model: MiniLm, questions: Sequence[Any]) -> None:
-    near = VectorIndex(store, 384, model.reach)
+def measure_size(store: SqliteStore, words: KeywordIndex, model: MiniLm, questions: Sequence[Any]) -> None:
+    near = VectorIndex(store, 384, model.max_component)
     started = time.process_time()
     words.catch_up(store)
     near.catch_up()
     indexed = time.process_time() - started
     index = HybridIndex(store, words, near)
-    engine = SearchEngine(index, model)
-    narrow = Is("part", ("3",))
+    retriever = Retriever(store, index, QueryEmbedder(lambda: model))
+    narrow = OneOf("part", ("3",))
     floor_w = cpu_ms(lambda item: floor_words(words, item[0]), questions)
     floor_v = cpu_ms(lambda item: _floor_vectors(near, item[1]), questions)
-    just_words = cpu_ms(lambda item: index.search(Query(item[0])), questions)
+    just_words = cpu_ms(lambda item: index.search(IndexQuery(item[0])), questions)
     just_vectors = cpu_ms(lambda item: near.search(item[1], 100), questions)
-    hybrid = cpu_ms(lambda item: index.search(Query(item[0], item[1])), questions)
-    filtered = cpu_ms(lambda item: index.search(Query(item[0], item[1], condition=narrow)), questions)
+    hybrid = cpu_ms(lambda item: index.search(IndexQuery(item[0], item[1])), questions)
+    filtered = cpu_ms(lambda item: index.search(IndexQuery(item[0], item[1], filter=narrow)), questions)
     floor = floor_w + floor_v + FUSION_MS
     size = store.counts().chunks
     row(
@@ -316,7 +318,7 @@ def measure_size(store: SqliteStore, words: WordIndex, model: MiniLm, questions:
     # Measured in turns, with the model in the same loop, because it evicts the processor's cache.
     pairs = [
         (
-            cpu_ms(lambda item: engine.search(item[0]), questions),
+            cpu_ms(lambda item: retriever.select(SearchRequest(item[0]), 10), questions),
             cpu_ms(lambda item: floor_whole(words, near, model, item[0]), questions) + FUSION_MS,
         )
         for _ in range(TURNS)
@@ -330,7 +332,7 @@ def measure_size(store: SqliteStore, words: WordIndex, model: MiniLm, questions:
     words.finish()
 
 
-def floor_whole(words: WordIndex, near: VectorIndex, model: MiniLm, text: str) -> None:
+def floor_whole(words: KeywordIndex, near: VectorIndex, model: MiniLm, text: str) -> None:
     """Run a query with the libraries only."""
     query = model.embed_query(text)
     floor_words(words, text)
@@ -338,13 +340,13 @@ def floor_whole(words: WordIndex, near: VectorIndex, model: MiniLm, text: str) -
 
 
 def _floor_vectors(near: VectorIndex, query: np.ndarray[Any, Any]) -> object:
-    codes = near._quantised(query[None])  # noqa: SLF001
+    codes = near._quantize(query[None])  # noqa: SLF001
     if near._graph is not None:  # noqa: SLF001
         return near._graph.search(codes[0], 100, threads=1)  # noqa: SLF001
     return vector_module._products(codes[0], near._table.codes)  # noqa: SLF001
 
 
-def recall(store: SqliteStore, near: VectorIndex, questions: Sequence[Any], condition: Is | None) -> float:
+def recall(store: SqliteStore, near: VectorIndex, questions: Sequence[Any], condition: OneOf | None) -> float:
     """Return the share of the ten nearest chunks that the index finds, compared with exact search."""
     table = near._table  # noqa: SLF001
     parts = [store.vectors(table.ids[start : start + 20_000].tolist()) for start in range(0, len(table.ids), 20_000)]
@@ -368,7 +370,7 @@ def _read_lines(work: Path, name: str, file: str) -> list[str]:
 def measure_embedding(work: Path, texts: Sequence[str]) -> None:
     """Measure passages per CPU second, also of sentence-transformers if BEDSTONE_TORCH_PYTHON has it."""
     model = MiniLm()
-    passages = [text[start:end] for text in texts for start, end in model.passages("", text)]
+    passages = [text[start:end] for text in texts for start, end in model.split("", text)]
     model.embed(passages[:5])
     started = time.process_time()
     model.embed(passages)

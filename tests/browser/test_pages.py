@@ -162,9 +162,9 @@ def test_reading_a_long_file_is_watched_and_cancelled(server: Listening, page: P
 def test_search_says_why_and_can_be_narrowed_and_compared(server: Listening, page: Page) -> None:
     page.goto(f"{server.base}/search?q=page+through+results")
     expect(page.locator("#results article").first).to_contain_text("keyword")
-    page.get_by_label("Mode").select_option("words")
+    page.get_by_label("Mode").select_option("keyword")
     expect(page.locator("#results article").first).to_contain_text("keyword")
-    expect(page).to_have_url(re.compile("mode=words"))
+    expect(page).to_have_url(re.compile("mode=keyword"))
     page.get_by_role("link", name="Compare keyword, semantic and hybrid search").click()
     for title in ("Keyword", "Semantic", "Hybrid"):
         expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()

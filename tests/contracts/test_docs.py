@@ -140,7 +140,7 @@ def test_best_hits_have_a_clear_margin(tmp_path: Path) -> None:
 
 def best_hits(index: Path, embedder: Embedder) -> dict[str, str | None]:
     corpus = DocsCorpus(index, lambda _: embedder)
-    pages = {query: corpus.search(query, {}, 0, 1)[0] for query in BEST_HITS}
+    pages = {query: corpus.search(query, {}, 0, 1).hits for query in BEST_HITS}
     corpus.close()
     return {query: hits[0].head.id if hits else None for query, hits in pages.items()}
 

@@ -1,9 +1,10 @@
-"""Words and meaning together, with a real model."""
+"""Keyword and semantic search together, with a real model."""
 
-from bisect import bisect_right
+import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,15 +14,15 @@ from bedstone.records import Chunk, Document
 from bedstone.search.embedder import Embedder
 from bedstone.search.embedders.hashing import HashingEmbedder
 from bedstone.search.embedders.minilm import MiniLm
+from bedstone.search.embedding import RETRY_SECONDS, QueryEmbedder
 from bedstone.search.embedding_cache import CachedEmbedder
-from bedstone.search.fusion import by_document, fuse
-from bedstone.search.hits import Hit, Is
+from bedstone.search.filters import OneOf
+from bedstone.search.fusion import fuse, promote_documents
+from bedstone.search.hits import Candidate, SearchRequest
 from bedstone.search.indexer import embed_missing
-from bedstone.search.indexes.hybrid import HybridIndex
-from bedstone.search.indexes.keyword import WordIndex
-from bedstone.search.indexes.vector import VectorIndex
-from bedstone.search.language import vector_weight
-from bedstone.search.retriever import SearchEngine
+from bedstone.search.indexes.opening import open_index
+from bedstone.search.language import semantic_weight
+from bedstone.search.retriever import Profile, Retriever, Selection
 from bedstone.store.engines.memory import MemoryStore
 from support.noise import noisy_variants
 
@@ -45,7 +46,9 @@ def embedder(request: pytest.FixtureRequest) -> Embedder:
     return EMBEDDERS[request.param]()
 
 
-def engine_for(texts: dict[str, str], embedder: Embedder | None) -> tuple[SearchEngine, MemoryStore]:
+def retriever_for(
+    texts: dict[str, str], embedder: Embedder | None, clock: Callable[[], float] = time.monotonic
+) -> tuple[Retriever, MemoryStore]:
     store = MemoryStore()
     store.put(
         (Document(name, "", ""), [Chunk(id=name, text=text, plain=text, facets={"letter": name[0]})])
@@ -53,17 +56,21 @@ def engine_for(texts: dict[str, str], embedder: Embedder | None) -> tuple[Search
     )
     if embedder:
         embed_missing(store, embedder)
-    index = HybridIndex(
-        store, WordIndex(), VectorIndex(store, embedder.dimensions, embedder.reach) if embedder else None
-    )
+    index = open_index(store, None, embedder)
     index.catch_up()
-    return SearchEngine(index, embedder), store
+    return Retriever(store, index, QueryEmbedder(lambda: embedder, clock=clock)), store
 
 
-def names(engine: SearchEngine, store: MemoryStore, query: str, **options: object) -> list[str]:
-    hits = engine.search(query, **options).hits  # type: ignore[arg-type]
-    stored = store.chunks([hit.rowid for hit in hits])
-    return [stored[hit.rowid].head.document_id for hit in hits]
+def select(retriever: Retriever, query: str, count: int = 10, **options: Any) -> Selection:
+    return retriever.select(SearchRequest(query, **options), count)
+
+
+def names(retriever: Retriever, query: str, limit: int = 10, **options: Any) -> list[str]:
+    return [hit.head.document_id for hit in retriever.search(SearchRequest(query, limit=limit, **options)).hits]
+
+
+def signals(retriever: Retriever, query: str, **options: Any) -> tuple[str, ...]:
+    return retriever.search(SearchRequest(query, **options)).signals
 
 
 def test_vectors_are_unit_and_repeatable(embedder: Embedder) -> None:
@@ -79,7 +86,7 @@ def test_vectors_are_unit_and_repeatable(embedder: Embedder) -> None:
 
 @pytest.mark.parametrize("text", ["", "one", "word " * 150, "word " * 900, "電池" * 700, "x" * 5000])
 def test_passages_cover_the_text_in_order(embedder: Embedder, text: str) -> None:
-    spans = embedder.passages("Guide > Batteries", text)
+    spans = embedder.split("Guide > Batteries", text)
     assert spans[0][0] == 0
     assert spans[-1][1] >= len(text.rstrip())
     for (_, end), (start, _) in pairwise(spans):
@@ -89,33 +96,34 @@ def test_passages_cover_the_text_in_order(embedder: Embedder, text: str) -> None
 
 def test_meaning_finds_what_words_miss(model: MiniLm) -> None:
     for embedder in noisy_variants(model, NOISY_VARIANTS):
-        engine, store = engine_for(TEXTS, embedder)
-        assert names(engine, store, "how long until it is loaded with electricity")[0] == "battery"
-        assert names(engine, store, "reimbursement after sending goods back")[0] == "refund"
-        assert names(engine, store, "E21")[0] == "orders"
+        retriever, _ = retriever_for(TEXTS, embedder)
+        assert names(retriever, "how long until it is loaded with electricity")[0] == "battery"
+        assert names(retriever, "reimbursement after sending goods back")[0] == "refund"
+        assert names(retriever, "E21")[0] == "orders"
 
 
 def test_each_mode_uses_its_own_signal(model: MiniLm) -> None:
-    engine, store = engine_for(TEXTS, model)
-    assert engine.search("engine hot", mode="words").signals == ("words",)
-    assert engine.search("engine hot", mode="vectors").signals == ("vectors",)
-    assert engine.search("engine hot").signals == ("words", "vectors")
-    assert names(engine, store, "reimbursement", mode="words") == []
-    found = engine.search("engine hot")
-    assert found.hits[0].words
-    assert found.hits[0].cosine
-    assert found.passage(found.hits[0].rowid) == (0, len(TEXTS["orders"]))
+    retriever, _ = retriever_for(TEXTS, model)
+    assert signals(retriever, "engine hot", mode="keyword") == ("keyword",)
+    assert signals(retriever, "engine hot", mode="semantic") == ("semantic",)
+    assert signals(retriever, "engine hot") == ("keyword", "semantic")
+    assert names(retriever, "reimbursement", mode="keyword") == []
+    selection = select(retriever, "engine hot")
+    best = selection.candidates[0]
+    assert best.keyword_score
+    assert best.cosine
+    assert selection.ranking.passage(best.rowid) == (0, len(TEXTS["orders"]))
 
 
 def test_without_an_embedder_words_do_it_alone() -> None:
-    engine, store = engine_for(TEXTS, None)
-    assert names(engine, store, "the engine")[0] == "orders"
-    assert engine.search("the engine").signals == ("words",)
+    retriever, _ = retriever_for(TEXTS, None)
+    assert names(retriever, "the engine")[0] == "orders"
+    assert signals(retriever, "the engine") == ("keyword",)
 
 
 def test_filters_hold_on_both_sides(model: MiniLm) -> None:
-    engine, store = engine_for(TEXTS, model)
-    only = names(engine, store, "reimbursement for a hot engine", condition=Is("letter", ("b",)))
+    retriever, _ = retriever_for(TEXTS, model)
+    only = names(retriever, "reimbursement for a full engine", filter=OneOf("letter", ("b",)))
     assert set(only) == {"battery", "brakes"}
 
 
@@ -123,25 +131,25 @@ def test_the_best_passage_of_a_long_chunk_counts(model: MiniLm) -> None:
     filler = "The committee discussed the minutes of the previous meeting at some length. " * 40
     texts = {"long": f"{filler}Penguins live in Antarctica. {filler}", "other": filler}
     for embedder in noisy_variants(model, NOISY_VARIANTS):
-        engine, store = engine_for(texts, embedder)
-        found = engine.search("Which birds live near the south pole?", mode="vectors")
-        (stored,) = store.chunks([found.hits[0].rowid]).values()
+        retriever, store = retriever_for(texts, embedder)
+        selection = select(retriever, "penguins of Antarctica", mode="semantic")
+        (stored,) = store.chunks([selection.candidates[0].rowid]).values()
         assert stored.head.document_id == "long"
-        passage = found.passage(stored.head.rowid)
+        passage = selection.ranking.passage(stored.head.rowid)
         assert passage
         assert "Penguins" in stored.plain[slice(*passage)]
 
 
 def test_a_quotation_is_looked_up_by_words_alone(model: MiniLm) -> None:
-    engine, _ = engine_for(TEXTS, model)
-    assert engine.search("takes four hours means that").signals == ("words", "vectors")
-    assert engine.search("full charge of the accumulator takes").signals == ("words",)
+    retriever, _ = retriever_for(TEXTS, model)
+    assert signals(retriever, "takes four hours means that") == ("keyword", "semantic")
+    assert signals(retriever, "full charge of the accumulator takes") == ("keyword",)
 
 
 def test_vectors_without_meaning_never_decide() -> None:
-    engine, _ = engine_for(TEXTS, HashingEmbedder())
-    assert engine.index.has_vectors
-    assert engine.search("engine money").signals == ("words",)
+    retriever, _ = retriever_for(TEXTS, HashingEmbedder())
+    assert retriever.index.has_vectors
+    assert signals(retriever, "engine money") == ("keyword",)
 
 
 def test_a_failing_model_costs_meaning_but_not_the_answer(caplog: pytest.LogCaptureFixture) -> None:
@@ -153,24 +161,26 @@ def test_a_failing_model_costs_meaning_but_not_the_answer(caplog: pytest.LogCapt
                 raise Unavailable("The service did not answer")
             return super().embed_query(text)
 
-    moody = Moody()
-    engine, _ = engine_for(TEXTS, moody)
+    moody, now = Moody(), 100.0
+    retriever, _ = retriever_for(TEXTS, moody, lambda: now)
     moody.is_down = True
     with caplog.at_level("INFO"):
-        assert [engine.search("engine hot").signals for _ in range(2)] == [("words",), ("words",)]
+        assert [signals(retriever, "engine hot") for _ in range(2)] == [("keyword",), ("keyword",)]
         moody.is_down = False
-        assert engine.search("engine hot").signals == ("words", "vectors")
+        assert signals(retriever, "engine hot") == ("keyword",)  # it is left alone for a while
+        now += RETRY_SECONDS
+        assert signals(retriever, "engine hot") == ("keyword", "semantic")
     assert [record.getMessage() for record in caplog.records] == [
-        "vector search degraded to lexical-only: The service did not answer",
-        "vector search is back",
+        "Semantic search failed, using keyword search: The service did not answer",
+        "Semantic search works again",
     ]
 
 
 def test_deep_pages_keep_the_order_of_the_first_ones(model: MiniLm) -> None:
     texts = {f"n{number}": f"Bolt number {number} holds plate {number % 7}." for number in range(400)}
-    engine, _ = engine_for(texts, None)
-    first = [hit.rowid for hit in engine.search("bolt plate 3", limit=20).hits]
-    deep = [hit.rowid for hit in engine.search("bolt plate 3", limit=400).hits]
+    retriever, _ = retriever_for(texts, None)
+    first = [item.rowid for item in select(retriever, "bolt plate 3", 20).candidates]
+    deep = [item.rowid for item in select(retriever, "bolt plate 3", 400).candidates]
     assert deep[:20] == first
     assert len(deep) == len(set(deep)) == 400
 
@@ -204,8 +214,8 @@ def test_what_was_embedded_once_is_remembered(tmp_path: Path, model: MiniLm) -> 
     ],
 )
 def test_meaning_counts_less_in_languages_the_model_does_not_know(text: str, weight: float) -> None:
-    assert vector_weight(text, {"en"}) == weight
-    assert vector_weight(text, {"*"}) == 0.5
+    assert semantic_weight(text, {"en"}) == weight
+    assert semantic_weight(text, {"*"}) == 0.5
 
 
 def test_fusion_is_neutral_to_what_is_missing() -> None:
@@ -217,13 +227,21 @@ def test_fusion_is_neutral_to_what_is_missing() -> None:
 
 
 def test_chunks_of_one_document_speak_for_each_other_and_give_way() -> None:
-    hits = [Hit(11, 10.0), Hit(21, 9.8), Hit(22, 9.0), Hit(31, 8.5), Hit(12, 8.0), Hit(23, 7.0), Hit(99, 0.0)]
-    moved = by_document(hits, lambda rowid: rowid // 10)
+    hits = [
+        Candidate(11, 10.0),
+        Candidate(21, 9.8),
+        Candidate(22, 9.0),
+        Candidate(31, 8.5),
+        Candidate(12, 8.0),
+        Candidate(23, 7.0),
+        Candidate(99, 0.0),
+    ]
+    moved = promote_documents(hits, lambda rowid: rowid // 10)
     assert [hit.rowid for hit in moved] == [21, 11, 31, 22, 12, 23, 99]
     assert [hit.score for hit in moved] == sorted((hit.score for hit in moved), reverse=True)
     assert min(hit.score for hit in moved) >= 0.0  # what comes after them still does
-    assert [hit.rowid for hit in by_document(hits, lambda rowid: rowid)] == [hit.rowid for hit in hits]
-    assert by_document([], lambda rowid: rowid) == []
+    assert [hit.rowid for hit in promote_documents(hits, lambda rowid: rowid)] == [hit.rowid for hit in hits]
+    assert promote_documents([], lambda rowid: rowid) == []
 
 
 def test_questions_are_answered_by_documents_and_quotations_by_chunks() -> None:
@@ -242,13 +260,15 @@ def test_questions_are_answered_by_documents_and_quotations_by_chunks() -> None:
     for name, texts in pages.items():
         chunks = [Chunk(id=f"{name}#{at}", text=text, plain=text) for at, text in enumerate(texts)]
         store.put([(Document(name, "", ""), chunks)])
-    index = HybridIndex(store, WordIndex())
+    index = open_index(store, None, None)
     index.catch_up()
-    starts = store.first_chunks()
-    alone, together = SearchEngine(index), SearchEngine(index, document_of=lambda rowid: bisect_right(starts, rowid))
+    alone, together = (
+        Retriever(store, index, QueryEmbedder(lambda: None), Profile(promotes_documents=promotes))
+        for promotes in (False, True)
+    )
     question = "does my bicycle stop on worn pads?"
-    assert names(alone, store, question, limit=2)[0] == "rain"
-    assert names(together, store, question, limit=2) == ["brakes", "rain"]
-    assert names(together, store, question, limit=1) == ["brakes"]
+    assert names(alone, question, limit=2)[0] == "rain"
+    assert names(together, question, limit=2) == ["brakes", "rain"]
+    assert names(together, question, limit=1) == ["brakes"]
     quotation = "with worn pads does not stop"
-    assert names(together, store, quotation) == names(alone, store, quotation)
+    assert names(together, quotation) == names(alone, quotation)

@@ -141,11 +141,11 @@ def test_nobody_listening_is_a_sentence() -> None:
 def test_a_long_text_is_cut_with_a_warning(service: Service, caplog: pytest.LogCaptureFixture) -> None:
     embedder(service, dimensions=3).embed(["x" * 30_000])
     assert len(service.requests[0]["input"][0]) == 24_000
-    assert "A text of 30000 characters was cut" in caplog.text
+    assert "Truncated a text of 30000 characters" in caplog.text
 
 
 def test_passages_cover_long_chunks(service: Service) -> None:
-    spans = embedder(service, dimensions=3).passages("", "x" * 20_000)
+    spans = embedder(service, dimensions=3).split("", "x" * 20_000)
     assert (spans[0][0], spans[-1][1]) == (0, 20_000)
     assert all(end - start <= 6_000 for start, end in spans)
 

@@ -5,7 +5,7 @@ import pytest
 from bedstone.evaluation.metrics import ndcg, recall, reciprocal_rank
 from bedstone.search.cursor import InvalidCursor, make_cursor, read_cursor
 from bedstone.search.matching import Matcher
-from bedstone.search.relevance import coverage, falling, relevance
+from bedstone.search.relevance import coverage, make_non_increasing, relevance
 from bedstone.search.snippets import snippet
 
 LONG = "Filler words stand here. " * 40 + "The Retry-After header says when. " + "More filler follows now. " * 40
@@ -77,7 +77,7 @@ def test_relevance_falls_with_rank_and_rises_with_evidence() -> None:
     assert relevance(0.9, 1.0) > relevance(0.5, 0.5) > relevance(0.1, 0.0)
     assert relevance(None, 1.0) > relevance(None, 0.2)
     assert relevance(0.15, 0.0) < 0.3
-    assert falling([0.5, 0.7, 0.2]) == [0.5, 0.5, 0.2]
+    assert make_non_increasing([0.5, 0.7, 0.2]) == [0.5, 0.5, 0.2]
     assert coverage({"rare": 3.0, "common": 1.0}, ["rare", "x"]) == 0.75
     assert coverage({}, ["x"]) == 0.0
 

@@ -18,9 +18,10 @@ from bedstone.errors import BedstoneError
 from bedstone.search.embedder import Embedder
 from bedstone.search.embedders.hashing import HashingEmbedder
 from bedstone.search.embedders.minilm import MiniLm
-from bedstone.search.indexes.keyword import WordIndex
+from bedstone.search.hits import Hit
+from bedstone.search.indexes.keyword import KeywordIndex
 from bedstone.services.docs.builder import BuildOptions, BuildReport, DocsBuilder
-from bedstone.services.docs.corpus import DocHit, DocsCorpus
+from bedstone.services.docs.corpus import DocsCorpus
 from bedstone.services.docs.index_folder import IndexFolder
 from bedstone.services.docs.library import DocsLibrary
 from bedstone.services.docs.service import DocsService
@@ -61,7 +62,7 @@ def ids(index: Path) -> list[str]:
 
 def first(index: Path, query: str) -> str:
     corpus = DocsCorpus(index)
-    hits, _ = corpus.search(query, {}, 0, 1)
+    hits = corpus.search(query, {}, 0, 1).hits
     corpus.close()
     return hits[0].head.id if hits else ""
 
@@ -305,7 +306,7 @@ def test_pages_that_score_the_same_stand_in_the_order_of_their_ids(write: Write,
     (source / "a.md").write_text("same  words\n")
     build(source, index)
     corpus = DocsCorpus(index)
-    hits, _ = corpus.search("same words", {}, 0, 4)
+    hits = corpus.search("same words", {}, 0, 4).hits
     corpus.close()
     assert [hit.head.document_id for hit in hits] == ["a.md", "b.md", "c.md", "d.md"]
 
@@ -366,7 +367,7 @@ def _passages(index: Path) -> int:
     store = index / "building" / "store.sqlite"
     if not (index / "metadata.json").exists() or not store.exists():
         return 0
-    with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as reading:
+    with closing(sqlite3.connect(store, timeout=5)) as reading:  # recovers what a killed build left in the log
         try:
             return int(reading.execute("SELECT count(*) FROM passage").fetchone()[0])
         except sqlite3.OperationalError:  # in the middle of something
@@ -416,7 +417,7 @@ def test_an_open_corpus_outlives_its_generation(write: Write, tmp_path: Path) ->
     corpus = DocsCorpus(index)
     (source / "a.md").write_text("# A\n\nother things\n")
     build(source, index)
-    assert corpus.search("some words", {}, 0, 1)[0][0].snippet.text == "A some words"
+    assert corpus.search("some words", {}, 0, 1).hits[0].snippet.text == "A some words"
     assert first(index, "some words") == ""
     corpus.close()
 
@@ -426,7 +427,7 @@ def test_an_old_index_says_what_to_do(write: Write, tmp_path: Path) -> None:
     build(source, index)
     (version,) = index.glob("generation-*/words/version.json")
     version.write_text("0")
-    with pytest.raises(BedstoneError, match="build it again"):
+    with pytest.raises(BedstoneError, match="Rebuild it"):
         DocsCorpus(index)
     build(source, index)
     assert first(index, "A") == "a.md#_preamble"
@@ -575,7 +576,7 @@ def test_pages_repeat_and_lose_nothing_and_scores_fall(write: Write, tmp_path: P
 
 def paged(library: DocsLibrary, query: str, limit: int) -> list[str]:
     """All ids in order, page by page."""
-    found: list[DocHit] = []
+    found: list[Hit] = []
     page = library.search(query, {}, limit)
     found += page.hits
     while page.next_cursor:
@@ -666,7 +667,7 @@ def test_a_build_that_failed_leaves_nothing_locked(
 ) -> None:
     source, index = write({"a.md": "# A\n\nsome words\n"}), tmp_path / "index"
     with monkeypatch.context() as broken:
-        broken.setattr(WordIndex, "catch_up", lambda *_: 1 / 0)
+        broken.setattr(KeywordIndex, "catch_up", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError) as failure:
             build(source, index)
     build(source, index)

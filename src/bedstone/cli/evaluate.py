@@ -7,14 +7,14 @@ import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from bedstone.cli.options import configuration, settings_options
 from bedstone.errors import InvalidInput, Unavailable
 from bedstone.evaluation.history import save_run
-from bedstone.search.hits import Mode
+from bedstone.search.hits import MODES_BY_NAME, Mode
 
 EVALUATION_FLAGS = {"--data-dir": "data_dir"}
 CASES = click.option(
@@ -25,6 +25,13 @@ OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
 INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
+class SearchMode(click.Choice[Mode]):
+    """Accepts the earlier names of the modes too."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Mode:
+        return super().convert(MODES_BY_NAME.get(value, value), param, ctx)
+
+
 @click.group("eval")
 def evaluation() -> None:
     """Measure search quality."""
@@ -32,21 +39,21 @@ def evaluation() -> None:
 
 @evaluation.command
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--mode", type=click.Choice(["hybrid", "words", "vectors"]), default="hybrid", show_default=True)
+@click.option("--mode", type=SearchMode(get_args(Mode)), default="hybrid", show_default=True)
 @click.option("--json", "json_file", type=OUTPUT_FILE, help="Write the results to this file.")
 @settings_options(EVALUATION_FLAGS)
 def beir(folder: Path, mode: Mode, json_file: Path | None, **options: Any) -> None:
     """Evaluate a labelled set in BEIR layout: corpus.jsonl, queries.jsonl, qrels/test.tsv."""
     from bedstone.app import make_services
-    from bedstone.evaluation.beir import LabelledSet, build_engine, evaluate
+    from bedstone.evaluation.beir import LabelledSet, build_retriever, evaluate
 
     labelled = LabelledSet.read(folder)
     settings = configuration(options).settings
     services = make_services(settings)
-    embedder = None if mode == "words" else services.context.embedders.get()
+    embedder = None if mode == "keyword" else services.context.embedders.get()
     with click.progressbar(length=len(labelled.documents), label="Embedding", file=sys.stderr) as bar:
-        engine = build_engine(labelled, embedder, bar.update)
-    figures = {name: round(value, 4) for name, value in evaluate(labelled, engine, mode).items()}
+        retriever = build_retriever(labelled, embedder, bar.update)
+    figures = {name: round(value, 4) for name, value in evaluate(labelled, retriever, mode).items()}
     quality = {name: value for name, value in figures.items() if "@" in name}
     save_run({"name": f"{folder.resolve().name}, {mode}", "quality": quality}, settings.data_folder)
     text = json.dumps({"set": folder.name, "mode": mode} | figures)

@@ -1,4 +1,4 @@
-"""Measure search quality on labelled sets in BEIR layout, with the search engine of the product."""
+"""Measure search quality on labelled sets in BEIR layout, through the retriever of the product."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -10,12 +10,11 @@ from bedstone.errors import InvalidInput
 from bedstone.evaluation.metrics import ndcg, recall, reciprocal_rank
 from bedstone.records import Chunk, Document
 from bedstone.search.embedder import Embedder
-from bedstone.search.hits import Mode
+from bedstone.search.embedding import QueryEmbedder
+from bedstone.search.hits import Mode, SearchRequest
 from bedstone.search.indexer import embed_missing
-from bedstone.search.indexes.hybrid import HybridIndex
-from bedstone.search.indexes.keyword import WordIndex
-from bedstone.search.indexes.vector import VectorIndex
-from bedstone.search.retriever import SearchEngine
+from bedstone.search.indexes.opening import open_index
+from bedstone.search.retriever import Retriever
 from bedstone.store.engines.memory import MemoryStore
 
 DEPTH = 10
@@ -45,8 +44,8 @@ class LabelledSet:
         return cls(documents, queries, grades)
 
 
-def build_engine(labelled: LabelledSet, embedder: Embedder | None, on_progress: Callable[[int], None]) -> SearchEngine:
-    """Index all documents of the set; each is one chunk."""
+def build_retriever(labelled: LabelledSet, embedder: Embedder | None, on_progress: Callable[[int], None]) -> Retriever:
+    """Index the documents of a set, each as one chunk."""
     store = MemoryStore()
     store.put(
         (
@@ -57,19 +56,18 @@ def build_engine(labelled: LabelledSet, embedder: Embedder | None, on_progress: 
     )
     if embedder is not None:
         embed_missing(store, embedder, on_progress=on_progress)
-    index = HybridIndex(
-        store, WordIndex(), VectorIndex(store, embedder.dimensions, embedder.reach) if embedder else None
-    )
+    index = open_index(store, None, embedder)
     index.catch_up()
-    return SearchEngine(index, embedder)
+    return Retriever(store, index, QueryEmbedder(lambda: embedder))
 
 
-def evaluate(labelled: LabelledSet, engine: SearchEngine, mode: Mode) -> dict[str, float]:
+def evaluate(labelled: LabelledSet, retriever: Retriever, mode: Mode) -> dict[str, float]:
     """Return mean nDCG, recall and reciprocal rank at ten."""
     names = list(labelled.documents)
     totals = dict.fromkeys(METRICS, 0.0)
     for query, text in labelled.queries.items():
-        ranked = [names[hit.rowid - 1] for hit in engine.search(text, limit=DEPTH, mode=mode).hits]
+        candidates = retriever.select(SearchRequest(text, mode=mode), DEPTH).candidates
+        ranked = [names[candidate.rowid - 1] for candidate in candidates]
         for name, metric in METRICS.items():
             totals[name] += metric(ranked, labelled.grades[query], DEPTH)
     count = len(labelled.queries)

@@ -1,6 +1,6 @@
-"""The hybrid engine: words, meaning, and one order made of both."""
+"""Keyword, semantic and hybrid search over a store."""
 
 import os
 
-# One query, one core: threads inside a matrix product cost more than they save here. Must be said before numpy is.
+# Threads inside a matrix product cost more than they save here. Must be set before numpy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

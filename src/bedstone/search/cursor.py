@@ -1,4 +1,4 @@
-"""Page tokens that only fit the query they were made for."""
+"""Page tokens that are valid only for the query they were made for."""
 
 import hmac
 import json
@@ -11,16 +11,16 @@ from bedstone.errors import InvalidInput
 
 
 class InvalidCursor(InvalidInput):
-    """A page token is damaged or belongs to another query."""
+    """A page token is malformed or belongs to another query."""
 
     code = "invalid_cursor"
 
 
-Place = tuple[int, float]  # how many hits come before, and the score of the last of them
+Place = tuple[int, float]  # the number of hits before the page, and the score of the last of them
 
 
 def make_cursor(key: str, state: str, place: Place, query: str, filters: Mapping[str, str]) -> str:
-    """The token of the page that begins there; `state` names what the index holds."""
+    """Return the token of the page that begins at a place; `state` identifies the content of the index."""
     offset, score = place
     payload = {
         "v": 1,
@@ -33,18 +33,18 @@ def make_cursor(key: str, state: str, place: Place, query: str, filters: Mapping
 
 
 def read_cursor(cursor: str, key: str, state: str, query: str, filters: Mapping[str, str]) -> Place:
-    """The place a token stands for."""
+    """Return the place that a token stands for."""
     try:
         payload = json.loads(b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
     except (ValueError, RecursionError):
         raise InvalidCursor("Invalid cursor: malformed JSON payload") from None
-    known: dict[str, Any] = payload if isinstance(payload, dict) else {}
-    offset, score = known.get("offset"), known.get("score")
-    if type(offset) is not int or not isinstance(score, int | float) or offset < 0 or known.get("v") != 1:
+    fields: dict[str, Any] = payload if isinstance(payload, dict) else {}
+    offset, score = fields.get("offset"), fields.get("score")
+    if type(offset) is not int or not isinstance(score, int | float) or offset < 0 or fields.get("v") != 1:
         raise InvalidCursor("Invalid cursor: expected a search cursor payload")
-    made_for = str(known.get("state"))
+    made_for = str(fields.get("state"))
     signature = _signature(key, made_for, (offset, score), query, filters).encode()
-    if not hmac.compare_digest(str(known.get("sig")).encode(errors="replace"), signature):
+    if not hmac.compare_digest(str(fields.get("sig")).encode(errors="replace"), signature):
         raise InvalidCursor("Invalid cursor: does not match current query or filters")
     if made_for != state:
         raise InvalidCursor("Invalid cursor: the index has changed since; search again without a cursor")

@@ -1,4 +1,4 @@
-"""Embedder: the protocol, and what the engine may rely on."""
+"""Embedder: what every embedding model does, and what callers can rely on."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -10,17 +10,18 @@ if TYPE_CHECKING:
     from bedstone.settings import EmbeddingSettings
 
 Vectors = NDArray[np.float32]
+Span = tuple[int, int]
 
 
 class Embedder(Protocol):
-    """Turns text into unit vectors. Methods block; they may be called from several threads.
+    """Turns text into unit vectors. Methods block; several threads may call them.
 
+    `provider` is the name in the settings; `origin` is what an index records to find the same model again.
     `fingerprint` changes whenever the vectors would: vectors of different fingerprints are never compared.
-    `languages` are those it understands ("*" for all); other text is left to words. `reach` is the largest component
-    its vectors have, by which they are scaled to int8. Where the nearest text is farther than `floor`, nothing is
-    related. Vectors without meaning are stored and counted, but never decide an answer. It likes to be given `batch`
-    chunks at a time by `workers` threads. `provider` is the name it is chosen by, `origin` what an index must remember
-    to ask the same model again.
+    `languages` are those the model was trained on ("*" for all); other text is left to keyword search.
+    `max_component` is the largest component of its vectors, by which they are scaled to int8. A text whose cosine is
+    below `min_similarity` is unrelated. Vectors of an embedder that is not semantic are stored and counted, but never
+    rank a hit. `embed` is fastest with `batch_size` texts in each of `workers` threads.
     """
 
     @property
@@ -34,33 +35,33 @@ class Embedder(Protocol):
     @property
     def languages(self) -> frozenset[str]: ...
     @property
-    def reach(self) -> float: ...
+    def max_component(self) -> float: ...
     @property
-    def floor(self) -> float: ...
+    def min_similarity(self) -> float: ...
     @property
-    def has_meaning(self) -> bool: ...
+    def is_semantic(self) -> bool: ...
     @property
     def origin(self) -> dict[str, Any]: ...
     @property
-    def batch(self) -> int: ...
+    def batch_size(self) -> int: ...
     @property
     def workers(self) -> int: ...
 
-    def passages(self, context: str, text: str) -> list[tuple[int, int]]:
-        """Stretches of a text, overlapping a little, each of which fits the model together with its context line."""
+    def split(self, context: str, text: str) -> list[Span]:
+        """Return overlapping spans of a text, each of which fits the model together with its context line."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One unit vector per text."""
+        """Return one unit vector per text."""
 
     def embed_query(self, text: str) -> Vectors:
-        """The unit vector of a question."""
+        """Return the unit vector of a query."""
 
 
 class EmbedderFactory(Protocol):
     """What an embedder registers under its name: usually its class."""
 
     def from_settings(self, settings: "EmbeddingSettings", origin: Mapping[str, Any] | None) -> Embedder:
-        """Return an embedder for the settings; `origin`, what an index remembers of its embedder, wins over them.
+        """Return an embedder for the settings; `origin`, what an index records of its embedder, wins over them.
 
-        Building it is cheap: a model loads, and a service is called, on first use.
+        Building it is cheap: the model is loaded, or the service called, on first use.
         """

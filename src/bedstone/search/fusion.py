@@ -1,21 +1,22 @@
-"""Word and vector scores to one: pure functions."""
+"""Combine keyword and vector scores: pure functions."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import nlargest
 from math import sqrt
 
-from bedstone.search.hits import Found, Hit
+from bedstone.search.hits import Candidate, Ranking
 
 Span = tuple[int, int]
-# Of the next best chunks of a document, so much of each speaks for the document; each further chunk of it is shown
-# later by so much. Measured on the files of ray_docs and kubefix, cut into chunks: the right file among the first five.
-SUPPORTING, SUPPORT = 3, 0.15
+# A document's next best chunks each add this share of their score to its support; each further chunk of the document
+# keeps a share of its own. Measured on the files of ray_docs and kubefix, cut into chunks: right file in the top 5.
+MAX_SUPPORTING_CHUNKS = 3
+SUPPORT = 0.15
 FURTHER_CHUNK = 0.7
 
 
-def standardise(scores: Mapping[int, float], candidates: Collection[int], absent: float = 0.0) -> dict[int, float]:
-    """Scores as distances from their mean in standard deviations, over all candidates."""
+def standardize(scores: Mapping[int, float], candidates: Collection[int], absent: float = 0.0) -> dict[int, float]:
+    """Return scores as distances from their mean in standard deviations, over all candidates."""
     values = [scores.get(candidate, absent) for candidate in candidates]
     mean = sum(values) / len(values)
     spread = sqrt(sum((value - mean) ** 2 for value in values) / len(values))
@@ -24,58 +25,58 @@ def standardise(scores: Mapping[int, float], candidates: Collection[int], absent
     return {candidate: (value - mean) / spread for candidate, value in zip(candidates, values, strict=True)}
 
 
-def fuse(words: Mapping[int, float], cosines: Mapping[int, float], vector_weight: float) -> dict[int, float]:
-    """One score per candidate of either side.
+def fuse(keyword_scores: Mapping[int, float], cosines: Mapping[int, float], semantic_weight: float) -> dict[int, float]:
+    """Return one score per candidate of either side.
 
-    A candidate no word found has the word score 0; one without a vector is neutral, not far away.
+    A candidate without a matching term has the keyword score 0; one without a vector is neutral, not far away.
     """
-    candidates = words.keys() | cosines.keys()
+    candidates = keyword_scores.keys() | cosines.keys()
     if not candidates:
         return {}
-    by_words = standardise(words, candidates)
-    by_meaning = standardise(cosines, cosines.keys()) if cosines else {}
+    keyword = standardize(keyword_scores, candidates)
+    semantic = standardize(cosines, cosines.keys()) if cosines else {}
     return {
-        candidate: vector_weight * by_meaning.get(candidate, 0.0) + (1 - vector_weight) * by_words[candidate]
+        candidate: semantic_weight * semantic.get(candidate, 0.0) + (1 - semantic_weight) * keyword[candidate]
         for candidate in candidates
     }
 
 
-def ranked(
-    words: Mapping[int, float],
+def rank(
+    keyword_scores: Mapping[int, float],
     cosines: Mapping[int, float],
-    vector_weight: float,
+    semantic_weight: float,
     limit: int,
-    span: Callable[[int], Span | None] | None = None,
-) -> Found:
-    """The best candidates in order; where one side found nothing, the other decides alone."""
-    weight = vector_weight if words else 1.0
+    nearest_span: Callable[[int], Span | None] | None = None,
+) -> Ranking:
+    """Return the best candidates in order; where one side finds nothing, the other decides alone."""
+    weight = semantic_weight if keyword_scores else 1.0
     nearby = cosines if weight else {}
-    scores = fuse(words, nearby, weight) if nearby else words
+    scores = fuse(keyword_scores, nearby, weight) if nearby else keyword_scores
     best = sorted(scores, key=lambda rowid: (-scores[rowid], rowid))[:limit]
-    hits = [Hit(rowid, scores[rowid], words.get(rowid), nearby.get(rowid)) for rowid in best]
-    signals = (*(("words",) if words else ()), *(("vectors",) if nearby else ()))
-    return Found(hits, len(scores), signals, span)
+    candidates = [Candidate(rowid, scores[rowid], keyword_scores.get(rowid), nearby.get(rowid)) for rowid in best]
+    signals = (*(("keyword",) if keyword_scores else ()), *(("semantic",) if nearby else ()))
+    return Ranking(candidates, len(scores), signals, nearest_span)
 
 
-def by_document(hits: Sequence[Hit], document_of: Callable[[int], int]) -> list[Hit]:
-    """Hits of a question in the order of what their documents say together, and not all from one of them."""
-    if not hits:
+def promote_documents(candidates: Sequence[Candidate], document_of: Callable[[int], int]) -> list[Candidate]:
+    """Rank the candidates of a question by what their documents contribute together, and mix the documents."""
+    if not candidates:
         return []
-    lowest = min(hit.score for hit in hits)
-    above: dict[int, list[float]] = defaultdict(list)
-    for hit in hits:
-        above[document_of(hit.rowid)].append(hit.score - lowest)
+    lowest = min(candidate.score for candidate in candidates)
+    gains: dict[int, list[float]] = defaultdict(list)
+    for candidate in candidates:
+        gains[document_of(candidate.rowid)].append(candidate.score - lowest)
     support = {
-        document: SUPPORT * sum(nlargest(SUPPORTING + 1, scores)[1:])
-        for document, scores in above.items()
+        document: SUPPORT * sum(nlargest(MAX_SUPPORTING_CHUNKS + 1, scores)[1:])
+        for document, scores in gains.items()
         if len(scores) > 1
     }
-    before: Counter[int] = Counter()
-    moved = []
-    for hit in hits:
-        document = document_of(hit.rowid)
-        share = FURTHER_CHUNK ** before[document]
-        before[document] += 1
-        score = lowest + (hit.score - lowest + support.get(document, 0.0)) * share
-        moved.append(Hit(hit.rowid, score, hit.words, hit.cosine))
-    return sorted(moved, key=lambda hit: (-hit.score, hit.rowid))
+    seen: Counter[int] = Counter()
+    promoted = []
+    for candidate in candidates:
+        document = document_of(candidate.rowid)
+        share = FURTHER_CHUNK ** seen[document]
+        seen[document] += 1
+        score = lowest + (candidate.score - lowest + support.get(document, 0.0)) * share
+        promoted.append(Candidate(candidate.rowid, score, candidate.keyword_score, candidate.cosine))
+    return sorted(promoted, key=lambda candidate: (-candidate.score, candidate.rowid))

@@ -1,86 +1,100 @@
-"""What is asked of an index, and what it finds."""
+"""What callers ask of a search, and what every stage of it passes on."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-Mode = Literal["hybrid", "words", "vectors"]
+if TYPE_CHECKING:  # commands import this module before they need the engine
+    from bedstone.records import ChunkHead, Document, StoredChunk
+    from bedstone.search.filters import Filter
 
-
-@dataclass(frozen=True, slots=True)
-class Is:
-    """The facet has one of these values."""
-
-    key: str
-    values: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Without:
-    """The facet is absent."""
-
-    key: str
+Mode = Literal["keyword", "semantic", "hybrid"]
+MODES_BY_NAME: Mapping[str, Mode] = {
+    "hybrid": "hybrid",
+    "keyword": "keyword",
+    "semantic": "semantic",
+    "words": "keyword",  # earlier names, still accepted
+    "vectors": "semantic",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class AllOf:
-    filters: "tuple[Filter, ...]"
+class SearchRequest:
+    """A query, and the page of hits to return for it; `collapsed_facets` are those whose variants count as one hit."""
+
+    query: str
+    filter: "Filter | None" = None
+    collapsed_facets: tuple[str, ...] = ()
+    mode: Mode = "hybrid"
+    offset: int = 0
+    limit: int = 10
+    min_score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class AnyOf:
-    filters: "tuple[Filter, ...]"
-
-
-Filter = Is | Without | AllOf | AnyOf
-
-
-@lru_cache(maxsize=8)
-def _as_set(values: tuple[str, ...]) -> frozenset[str]:
-    """A filter may name thousands of documents, and is asked for each of them."""
-    return frozenset(values)
-
-
-def matches(condition: Filter, facets: Mapping[str, str]) -> bool:
-    """Whether a chunk with these facets passes."""
-    match condition:
-        case Is(key, values):
-            return facets.get(key) in _as_set(values)
-        case Without(key):
-            return key not in facets
-        case AllOf(filters):
-            return all(matches(item, facets) for item in filters)
-        case AnyOf(filters):
-            return any(matches(item, facets) for item in filters)
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A chunk that was found: the score it is ordered by, and what that is made of."""
+class Candidate:
+    """A chunk that an index proposes: the score to rank by, and the scores it is made of."""
 
     rowid: int
     score: float
-    words: float | None = None
+    keyword_score: float | None = None
     cosine: float | None = None
 
-    def why(self, floor: float) -> str:
-        """Which signals speak for it: words, meaning, or both; `floor` is the least that counts as near."""
-        near = self.cosine is not None and self.cosine >= floor
-        return (
-            "words and meaning" if near and self.words is not None else "words" if self.words is not None else "meaning"
-        )
+    def is_match(self, min_similarity: float) -> bool:
+        """Return whether a term matched, or the chunk is near enough in meaning."""
+        return self.keyword_score is not None or (self.cosine or 0.0) >= min_similarity
+
+    def matched_by(self, min_similarity: float) -> str:
+        """Return which kind of search speaks for the chunk: keyword, semantic, or both."""
+        if self.keyword_score is None:
+            return "semantic"
+        is_near = self.cosine is not None and self.cosine >= min_similarity
+        return "keyword and semantic" if is_near else "keyword"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The answer to a query: hits in order, of how many candidates, and the signals that made it."""
+class Ranking:
+    """Candidates in order, out of `considered` ones; `signals` names the kinds of search that took part."""
 
-    hits: list[Hit]
-    candidates: int = 0
+    candidates: list[Candidate]
+    considered: int = 0
     signals: tuple[str, ...] = ()
     nearest_span: Callable[[int], tuple[int, int] | None] | None = None
 
     def passage(self, rowid: int) -> tuple[int, int] | None:
-        """The stretch of a chunk's plain text that is nearest in meaning, if vectors took part."""
+        """Return the span of a chunk's plain text that is nearest in meaning, if vectors took part."""
         return self.nearest_span(rowid) if self.nearest_span else None
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Text to show, and the spans in it that match the query."""
+
+    text: str
+    highlights: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk that is returned; `score` is its relevance from 0 to 1.
+
+    The profile of the search says whether it has a snippet or its own texts, and whether it has its document.
+    """
+
+    head: "ChunkHead"
+    score: float
+    matched_by: str
+    snippet: Snippet = Snippet("")
+    chunk: "StoredChunk | None" = None
+    document: "Document | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResponse:
+    """A page of hits; `matched` is how many matched in all, at least if `is_lower_bound`."""
+
+    hits: tuple[Hit, ...]
+    has_more: bool
+    matched: int
+    is_lower_bound: bool
+    signals: tuple[str, ...]

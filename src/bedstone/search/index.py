@@ -1,74 +1,103 @@
-"""SearchIndex: what every index does, and what its users may rely on."""
+"""SearchIndex: what every search index does, and what callers can rely on."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from bedstone.search.hits import Filter, Found
+from bedstone.errors import InvalidInput
+from bedstone.search.filters import Filter
+from bedstone.search.hits import Ranking
+from bedstone.store.engine import Store
 
-if TYPE_CHECKING:  # whoever searches by words alone never loads numpy
-    from bedstone.search.embedder import Vectors
+if TYPE_CHECKING:  # keyword search alone never loads numpy
+    from pathlib import Path
 
-Progress = Callable[[int], None]
+    from bedstone.search.embedder import Embedder, Vectors
+
+OnProgress = Callable[[int], None]
+Access = Literal["write", "read", "memory"]
+
+
+class IndexVersionMismatch(InvalidInput):
+    """An index was built by another version and must be rebuilt."""
+
+    code = "outdated_index"
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How much a signal counts; 1 is as fitted. `phrase_slop` is how many places words of a phrase may be off."""
+    """How much each signal counts; 1 is the fitted weight. `phrase_slop` is measured in words."""
 
-    nearness: float = 1.0
-    meaning: float = 1.0
+    proximity: float = 1.0
+    semantic: float = 1.0
     phrase_slop: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    """What is asked: words, a vector, or both.
+class IndexQuery:
+    """Text, a vector, or both.
 
-    `vector_weight` is the share of meaning in the fused score where both sides take part. `depth` is how many
-    candidates each side names, `limit` how many hits are wanted of them.
+    `semantic_weight` is the weight of the cosine in the fused score where both take part. Each side proposes `depth`
+    candidates; the best `limit` of them are returned.
     """
 
     text: str = ""
     vector: "Vectors | None" = None
-    vector_weight: float = 0.5
-    condition: Filter | None = None
+    semantic_weight: float = 0.5
+    filter: Filter | None = None
     limit: int = 10
     depth: int = 100
     weights: Weights = field(default_factory=Weights)
 
 
 class SearchIndex(Protocol):
-    """Derived from a store: follows its changes, and may be thrown away at any time.
+    """Derived from a store: follows its changes, and can be deleted and rebuilt at any time.
 
-    Methods block; searches may come from several threads while another one catches up.
+    Methods block; several threads may search while another one catches up. Filters are evaluated inside the index.
     """
 
     @property
-    def applied(self) -> int:
-        """Sequence number of the last change that is in the index."""
+    def applied_seq(self) -> int:
+        """Sequence number of the last change that is searchable."""
 
     @property
     def has_vectors(self) -> bool:
-        """Whether a query's vector can be compared with anything."""
+        """Whether the index holds any vectors."""
 
-    def catch_up(self, progress: Progress | None = None) -> None:
-        """Apply what happened in the store since; `progress` is told sequence numbers."""
+    @property
+    def chunk_count(self) -> int:
+        """Number of chunks in the index."""
 
-    def rebuild(self) -> None:
-        """Start again from the store."""
+    def catch_up(self, on_progress: OnProgress | None = None) -> None:
+        """Apply the changes of the store; `on_progress` receives sequence numbers."""
 
-    def search(self, query: Query) -> Found:
-        """The best candidates of both sides in order; ties in the order of their numbers."""
+    def search(self, query: IndexQuery) -> Ranking:
+        """Return the best candidates of both sides in order; ties in the order of their rowids."""
 
-    def quotes(self, text: str) -> bool:
-        """Whether the query is a heading, a name or a stretch of text: words alone find it best."""
+    def is_quotation(self, text: str) -> bool:
+        """Return whether a query is a heading, an identifier or a stretch of text: keyword search finds it best."""
 
-    def facet_counts(self, text: str | None, condition: Filter | None) -> Mapping[str, Mapping[str, int]]:
-        """How many chunks have each value of each facet, among those that match a word and pass the filter."""
+    def count_facets(self, text: str | None, filter: Filter | None) -> Mapping[str, Mapping[str, int]]:
+        """Count the chunks with each value of each facet, among those that match a term and pass the filter."""
 
-    def frequency(self, term: str) -> int:
-        """How many chunks have a term."""
+    def document_frequency(self, term: str) -> int:
+        """Return how many chunks have a term."""
 
-    def similar_words(self, word: str) -> list[str]:
-        """Indexed words that are spelt almost like this one, the nearest first."""
+    def suggest_terms(self, word: str) -> list[str]:
+        """Return indexed terms with a similar spelling, the nearest first."""
+
+    def close(self) -> None:
+        """Save what is unsaved and release files."""
+
+
+class IndexFactory(Protocol):
+    """What a search index registers under its name: usually its class."""
+
+    def open(
+        self, store: Store, folder: "Path | None", embedder: "Embedder | None", access: Access = "write"
+    ) -> SearchIndex:
+        """Return the index of a store, kept in a folder; without an embedder it holds no vectors.
+
+        With access "read", another process writes it; opening fails until that process has built a usable one. With
+        "memory", the index is built in this process and nothing is written.
+        """

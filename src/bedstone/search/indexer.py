@@ -1,4 +1,4 @@
-"""Chunks to vectors: passages, embedded in batches, put into the store."""
+"""Embed chunks in batches and put their passages into the store."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +30,7 @@ def embed_missing(
     `on_progress` gets the number of chunks in each batch; `throttle` is entered around the work of the model. Chunks
     without headings are embedded under the title, or their document's id.
     """
-    after, workers, size = 0, workers or embedder.workers, embedder.batch
+    after, workers, size = 0, workers or embedder.workers, embedder.batch_size
     guard = throttle or nullcontext()
 
     def embed(batch: Batch) -> Vectors:
@@ -55,7 +55,7 @@ def passages_of(stored: StoredChunk, embedder: Embedder, title: str | None = Non
     context = " > ".join(head.breadcrumb) or title or head.document_id
     return [
         (Passage(head.rowid, start, end), f"{context}\n\n{plain[start:end]}")
-        for start, end in embedder.passages(context, plain)
+        for start, end in embedder.split(context, plain)
     ]
 
 

@@ -1,17 +1,19 @@
-"""How far an embedding model can be trusted with a text: by its script, and by its commonest words."""
+"""Weigh semantic search by the language of a query: by its script, and by its most common words."""
 
 import re
 from collections.abc import Collection
 
 from bedstone.search.terms import STOP_WORDS
 
-BALANCED, DOUBTFUL, USELESS = 0.5, 0.25, 0.0
-FOREIGN_SHARE = 0.3
+KNOWN_LANGUAGE_WEIGHT = 0.5
+OTHER_LANGUAGE_WEIGHT = 0.25
+OTHER_SCRIPT_WEIGHT = 0.0
+MIN_OTHER_SCRIPT_SHARE = 0.3
 LETTER = re.compile(r"[^\W\d_]")
 LATIN = re.compile(r"[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
 WORD = re.compile(r"[^\W\d_]+")
 ENGLISH = frozenset(STOP_WORDS.split())
-# The commonest words of other languages in Latin script that English does not share.
+# The most common words of other languages in Latin script that are not English words.
 OTHERS = frozenset(
     word
     for line in (
@@ -30,14 +32,14 @@ OTHERS = frozenset(
 )
 
 
-def vector_weight(text: str, languages: Collection[str]) -> float:
-    """The share of meaning in the fused score, for a model that knows these languages ("*" for all)."""
+def semantic_weight(text: str, languages: Collection[str]) -> float:
+    """Return the weight of the cosine in the fused score, for a model trained on these languages ("*" for all)."""
     if "*" in languages:
-        return BALANCED
+        return KNOWN_LANGUAGE_WEIGHT
     letters = LETTER.findall(text)
-    if letters and 1 - len(LATIN.findall(text)) / len(letters) >= FOREIGN_SHARE:
-        return USELESS
+    if letters and 1 - len(LATIN.findall(text)) / len(letters) >= MIN_OTHER_SCRIPT_SHARE:
+        return OTHER_SCRIPT_WEIGHT
     words = [word.lower() for word in WORD.findall(text)]
     english = sum(word in ENGLISH for word in words)
     other = sum(word in OTHERS and word not in ENGLISH for word in words)
-    return DOUBTFUL if other > english else BALANCED
+    return OTHER_LANGUAGE_WEIGHT if other > english else KNOWN_LANGUAGE_WEIGHT

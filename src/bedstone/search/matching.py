@@ -1,41 +1,41 @@
-"""Where a query's words stand in a text."""
+"""Find the terms of a query in a text."""
 
 import re
 import unicodedata
 from functools import lru_cache
 from os.path import commonprefix
 
-from bedstone.search.terms import MARKS, UNSPACED, WORD, asked, bigrams, stop_terms, terms_of_word
+from bedstone.search.terms import MARKS, UNSPACED, WORD, bigrams, normalize_query, stop_terms, terms_of_word
 
 REST_OF_WORD = re.compile(rf"[\w{MARKS}]*")
 Match = tuple[int, int, str]  # start, end and term
 
 
 class Matcher:
-    """Finds the words of a query in original text, whatever their endings.
+    """Finds the words of a query in original text, with any ending.
 
-    Words that begin like one of the query's are found by plain search, which is many times faster than a regular
-    expression made for each query; whether they are the same word is then asked of the analyzer, once per word.
+    Plain search finds the words that begin like one of the query's, many times faster than a regular expression built
+    for each query; the analyzer then decides, once per word, whether it is the same term.
     """
 
     def __init__(self, query: str) -> None:
-        query = asked(query)
+        query = normalize_query(query)
         spaced = UNSPACED.sub(" ", query)
         # Scripts without spaces are matched by pairs of characters, as they are indexed.
         self._runs = sorted(set(bigrams(query)))
-        stems = {_folded(word): stem for word in WORD.findall(spaced) for stem in terms_of_word(word)}
-        telling = {word: stem for word, stem in stems.items() if stem not in stop_terms()} or stems
-        self.terms = frozenset({*telling.values(), *self._runs})
-        beginnings = {commonprefix([word, stem]) or word for word, stem in telling.items()}  # noqa: RUF071
-        # One that begins like a shorter one is found with it.
+        stems = {_fold(word): stem for word in WORD.findall(spaced) for stem in terms_of_word(word)}
+        significant = {word: stem for word, stem in stems.items() if stem not in stop_terms()} or stems
+        self.terms = frozenset({*significant.values(), *self._runs})
+        beginnings = {commonprefix([word, stem]) or word for word, stem in significant.items()}  # noqa: RUF071
+        # A beginning that contains a shorter one is found with it.
         self._beginnings = [
             item for item in beginnings if not any(item[:end] in beginnings for end in range(1, len(item)))
         ]
-        self._term = lru_cache(maxsize=4096)(self._wanted)
+        self._term = lru_cache(maxsize=4096)(self._matching_term)
 
     def find(self, text: str) -> list[Match]:
-        """Every place where a word of the query stands, in order."""
-        lower = _folded(text)
+        """Return every match in order."""
+        lower = _fold(text)
         found: list[Match] = []
         for run in self._runs:
             start = lower.find(run)
@@ -52,21 +52,21 @@ class Matcher:
                 start = lower.find(beginning, end)
         return sorted(found)
 
-    def _wanted(self, word: str) -> str | None:
+    def _matching_term(self, word: str) -> str | None:
         return next((term for term in terms_of_word(word) if term in self.terms), None)
 
 
-def _folded(text: str) -> str:
-    """In lower case without accents, and every character still in its place."""
+def _fold(text: str) -> str:
+    """Return a text in lower case without accents, with every character in its place."""
     return text.lower() if text.isascii() else text.translate(FOLDED)
 
 
-class _Folded(dict[int, int]):
-    """For each character what it is in lower case without accents; filled as characters come."""
+class _FoldedCharacters(dict[int, int]):
+    """Maps each character to its lower case without accents; filled on demand."""
 
     def __missing__(self, code: int) -> int:
         self[code] = ord(unicodedata.normalize("NFD", chr(code).lower())[:1] or chr(code))
         return self[code]
 
 
-FOLDED = _Folded()
+FOLDED = _FoldedCharacters()

@@ -1,39 +1,39 @@
-"""What a hit's score means to a reader: 0 to 1, the same across queries."""
+"""Calibrated scores: 0 to 1, with the same meaning for every query."""
 
 from collections.abc import Callable, Iterable, Mapping
 from math import exp, log
 
-# Logistic of the cosine and of the share of the query's weight that stands in the text. Fitted on scifact, cranfield,
+# Logistic of the cosine and of the share of the query's weight that the text has. Fitted on scifact, cranfield,
 # ray_docs and feedbackqa: relevant hits against hits of queries from the other sets (nonsense here) and, at 0.12 of
-# the weight, against the hits beside them. Medians: relevant 0.64, beside them 0.44, nonsense 0.02; by words alone
-# 0.44, 0.33 and 0.10.
-WITH_MEANING = (-5.82, 9.35, 1.16)
-BY_WORDS = (-3.01, 4.83)
+# the weight, against the hits beside them. Medians: relevant 0.64, beside them 0.44, nonsense 0.02; with keywords
+# alone 0.44, 0.33 and 0.10.
+HYBRID_COEFFICIENTS = (-5.82, 9.35, 1.16)
+KEYWORD_COEFFICIENTS = (-3.01, 4.83)
 
 
-def term_weights(terms: Iterable[str], total: int, frequency: Callable[[str], int]) -> dict[str, float]:
-    """How much each term of a query tells: the rarer, the more."""
-    return {term: log(1 + total / (1 + frequency(term))) for term in terms}
+def term_weights(terms: Iterable[str], total: int, document_frequency: Callable[[str], int]) -> dict[str, float]:
+    """Return how informative each term of a query is: the rarer, the more."""
+    return {term: log(1 + total / (1 + document_frequency(term))) for term in terms}
 
 
-def coverage(query: Mapping[str, float], text: Iterable[str]) -> float:
-    """How much of a query's weight (terms and how rare they are) a text has."""
-    total = sum(query.values())
-    present = set(text)
-    return sum(weight for term, weight in query.items() if term in present) / total if total else 0.0
+def coverage(weights: Mapping[str, float], text_terms: Iterable[str]) -> float:
+    """Return the share of a query's weight that a text covers."""
+    total = sum(weights.values())
+    present = set(text_terms)
+    return sum(weight for term, weight in weights.items() if term in present) / total if total else 0.0
 
 
 def relevance(cosine: float | None, covered: float) -> float:
-    """The chance that a reader calls the hit relevant."""
+    """Return the probability that a reader calls the hit relevant."""
     if cosine is None:
-        constant, by_words = BY_WORDS
-        return _logistic(constant + by_words * covered)
-    constant, by_meaning, by_words = WITH_MEANING
-    return _logistic(constant + by_meaning * cosine + by_words * covered)
+        constant, keyword = KEYWORD_COEFFICIENTS
+        return _logistic(constant + keyword * covered)
+    constant, semantic, keyword = HYBRID_COEFFICIENTS
+    return _logistic(constant + semantic * cosine + keyword * covered)
 
 
-def falling(values: Iterable[float]) -> list[float]:
-    """Values that never rise, so that what is shown agrees with the order."""
+def make_non_increasing(values: Iterable[float]) -> list[float]:
+    """Lower each value to the ones before it, so that scores agree with the order of hits."""
     lowest, result = 1.0, []
     for value in values:
         lowest = min(lowest, value)

@@ -1,97 +1,270 @@
-"""Words and meaning asked at once, and one order made of both."""
+"""The retrieval pipeline: normalize, plan, collect, promote, cut, group, score, present."""
 
-import logging
-from collections.abc import Callable
-from dataclasses import replace
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from bedstone.errors import BedstoneError
-from bedstone.search.fusion import by_document
-from bedstone.search.hits import Filter, Found, Hit, Mode
-from bedstone.search.index import Query, SearchIndex, Weights
-from bedstone.search.language import vector_weight
-from bedstone.search.terms import asked
+from bedstone.records import ChunkHead, StoredChunk
+from bedstone.search.embedding import QueryEmbedder
+from bedstone.search.filters import Filter
+from bedstone.search.fusion import promote_documents
+from bedstone.search.hits import Candidate, Hit, Mode, Ranking, SearchRequest, SearchResponse, Snippet
+from bedstone.search.index import IndexQuery, SearchIndex, Weights
+from bedstone.search.language import semantic_weight
+from bedstone.search.matching import Matcher
+from bedstone.search.relevance import coverage, make_non_increasing, relevance, term_weights
+from bedstone.search.snippets import snippet
+from bedstone.search.terms import normalize_query
+from bedstone.store.engine import Store
 
 if TYPE_CHECKING:
-    from bedstone.search.embedder import Embedder, Vectors
+    from bedstone.search.embedder import Vectors
 
-logger = logging.getLogger(__name__)
-
-# Candidates a side; 50 cost 0.005 nDCG. Deeper pages look further, but what was found before keeps its place.
+# Candidates of each side; 50 cost 0.005 nDCG. Deeper pages look further, but earlier candidates keep their place.
 DEPTHS = (100, 1_000, 5_000)
+MAX_KEPT_HEADS = 4_000  # half a kilobyte each
+
+GroupKey = Callable[[ChunkHead, SearchRequest], Hashable]
 
 
-class SearchEngine:
-    """Searches an index; a model that fails costs meaning, not the answer.
+def breadcrumb_of(head: ChunkHead) -> Iterable[str]:
+    """Return the headings above a chunk, and its own."""
+    return head.breadcrumb
 
-    With `document_of`, which tells a chunk's document, questions are answered by documents: a chunk counts more if
-    others of its document are good too, and gives way to other documents if a better one of its own came before.
-    """
+
+@dataclass(frozen=True)
+class Profile:
+    """What differs between the kinds of content that are searched."""
+
+    weights: Weights = field(default_factory=Weights)
+    promotes_documents: bool = False  # a question is answered by whole documents
+    windows: tuple[int, ...] = ()  # numbers of candidates to look at, so that every page is cut from the same list
+    group_key: GroupKey | None = None  # of the chunks with the same key, only the best is a hit
+    counts_all: bool = False  # every candidate of the last window is counted, not only those of the page
+    context_of: Callable[[ChunkHead], Iterable[str]] = breadcrumb_of  # text to score in addition to the chunk's own
+    has_snippets: bool = True  # otherwise hits have the whole chunk
+    has_documents: bool = False  # hits have their documents too, whose titles are scored
+    is_static: bool = False  # the store never changes, so what was read of it can be kept
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to ask the index. `is_question`: not a quotation, so vectors and documents count."""
+
+    text: str
+    vector: "Vectors | None"
+    semantic_weight: float
+    is_question: bool
+    weights: Weights = field(default_factory=Weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The first of each group of candidates, in order; how many groups match, and whether every group was seen."""
+
+    ranking: Ranking
+    candidates: list[Candidate]
+    matched: int
+    is_complete: bool
+
+
+class Retriever:
+    """Searches one store through its index; falls back to keyword search while the embedder fails."""
 
     def __init__(
-        self,
-        index: SearchIndex,
-        embedder: "Embedder | None" = None,
-        weights: Weights | None = None,
-        document_of: Callable[[int], int] | None = None,
+        self, store: Store, index: SearchIndex, embedding: QueryEmbedder, profile: Profile | None = None
     ) -> None:
         self.index = index
-        self._embedder = embedder
-        self._weights = weights or Weights()
-        self._document_of = document_of
-        self._degraded = False
+        self._store = store
+        self._embedding = embedding
+        self._profile = profile or Profile()
+        self._kept_heads: dict[int, ChunkHead] = {}
 
-    def search(self, text: str, *, condition: Filter | None = None, limit: int = 10, mode: Mode = "hybrid") -> Found:
-        """The best chunks for a query."""
-        text = asked(text)
-        # Whoever quotes looks for that chunk: neither what is near in meaning nor what its document says counts.
-        is_question = mode == "hybrid" and not self.index.quotes(text)
-        vector = self._vector(text) if mode == "vectors" or is_question else None
-        share = self._share(text, mode) if vector is not None else 0.0
-        by_documents = self._document_of if is_question else None
-        least = DEPTHS[0] if by_documents else 0
-        hits: dict[int, Hit] = {}
-        for depth in DEPTHS:
-            found = self.index.search(
-                Query(
-                    text=text if mode != "vectors" else "",
-                    vector=vector,
-                    vector_weight=share,
-                    condition=condition,
-                    limit=max(limit, least) + len(hits),
-                    depth=depth,
-                    weights=self._weights,
-                )
-            )
-            ranked = found.hits
-            if by_documents and not hits:
-                ranked = [*by_document(ranked[:least], by_documents), *ranked[least:]]
-            for hit in ranked:
-                hits.setdefault(hit.rowid, hit)
-            if len(hits) >= limit or found.candidates < depth:
+    def search(self, request: SearchRequest) -> SearchResponse:
+        """Return a page of the best hits."""
+        end = request.offset + request.limit
+        selection = self.select(request, end + 1)
+        hits = self._present(request, selection.ranking, selection.candidates[request.offset : end])
+        return SearchResponse(
+            hits=tuple(hits),
+            has_more=len(selection.candidates) > end,
+            matched=selection.matched,
+            is_lower_bound=not selection.is_complete,
+            signals=selection.ranking.signals,
+        )
+
+    def count_facets(self, query: str | None, filter: Filter | None) -> Mapping[str, Mapping[str, int]]:
+        """Count the chunks with each value of each facet, among those with a term of the query."""
+        return self.index.count_facets(query, filter)
+
+    def select(self, request: SearchRequest, count: int) -> Selection:
+        """Run the stages before scoring: return the first `count` candidates, one of each group."""
+        text = normalize_query(request.query)
+        plan = plan_query(text, request.mode, self.index, self._embedding, self._profile.weights)
+        if self._profile.group_key is not None:
+            return self._select_groups(plan, request, self._profile.group_key, count)
+        ranking = self._collect(plan, request.filter, count)
+        return Selection(ranking, ranking.candidates, len(ranking.candidates), len(ranking.candidates) < count)
+
+    def heads(self, candidates: Iterable[Candidate]) -> Mapping[int, ChunkHead]:
+        """Return the heads of candidates, and perhaps others; deleted ones are missing."""
+        rowids = [candidate.rowid for candidate in candidates]
+        if not self._profile.is_static:
+            return self._store.chunk_heads(rowids)
+        kept = self._kept_heads
+        if missing := [rowid for rowid in rowids if rowid not in kept]:
+            if len(kept) > MAX_KEPT_HEADS:  # another thread may still read the old one
+                kept = self._kept_heads = {rowid: kept[rowid] for rowid in rowids if rowid in kept}
+            kept.update(self._store.chunk_heads(missing))
+        return kept
+
+    def _collect(self, plan: Plan, filter: Filter | None, limit: int) -> Ranking:
+        document_of = self._document_of if self._profile.promotes_documents and plan.is_question else None
+        ranking = collect(plan, filter, limit, self.index, document_of)
+        return replace(ranking, candidates=[]) if is_unrelated(ranking, self._embedding.min_similarity) else ranking
+
+    def _select_groups(self, plan: Plan, request: SearchRequest, group_key: GroupKey, count: int) -> Selection:
+        windows, counts_all = self._profile.windows, self._profile.counts_all
+        best: dict[Hashable, Candidate] = {}
+        matched: set[Hashable] = set()
+        start = 0
+        for window in windows:
+            ranking = self._collect(plan, request.filter, window)
+            candidates = ranking.candidates
+            is_last = len(candidates) < window or window == windows[-1]
+            settled = len(candidates) if is_last else count_settled(candidates)
+            step = window if counts_all else count
+            for candidate, head in break_ties(candidates[start:settled], step, self.heads):
+                key = group_key(head, request)
+                best.setdefault(key, candidate)
+                if counts_all and candidate.is_match(self._embedding.min_similarity):
+                    matched.add(key)
+                elif len(best) == count and not counts_all:
+                    return Selection(ranking, list(best.values()), count, is_complete=False)
+            start = max(start, settled)
+            if is_last:
                 break
-        return replace(found, hits=list(hits.values())[:limit])
+        return Selection(ranking, list(best.values()), len(matched if counts_all else best), len(candidates) < window)
 
-    def _vector(self, text: str) -> "Vectors | None":
-        if self._embedder is None or not self._embedder.has_meaning or not self.index.has_vectors:
-            return None
-        try:
-            vector = self._embedder.embed_query(text)
-        except BedstoneError as error:
-            if not self._degraded:
-                logger.warning(
-                    "vector search degraded to lexical-only: %s", error.message, extra={"action": "degraded"}
-                )
-            self._degraded = True
-            return None
-        if self._degraded:
-            logger.info("vector search is back", extra={"action": "recovered"})
-            self._degraded = False
-        return vector
+    def _present(self, request: SearchRequest, ranking: Ranking, page: Sequence[Candidate]) -> list[Hit]:
+        """Score the candidates of a page, and add what is shown of them."""
+        matcher = Matcher(request.query)
+        weights = term_weights(matcher.terms, self.index.chunk_count, self.index.document_frequency)
+        min_similarity = self._embedding.min_similarity
+        drafts, scores = [], []
+        for candidate, head, chunk, plain in self._read(page):
+            document = self._store.document(head.document_id) if self._profile.has_documents else None
+            if document is None and self._profile.has_documents:  # deleted in the meantime
+                continue
+            title = document.title if document is not None else ""
+            found = matcher.find("\n".join([plain, title, *self._profile.context_of(head)]))
+            scores.append(relevance(candidate.cosine, coverage(weights, {term for _, _, term in found})))
+            shown = Snippet("")
+            if self._profile.has_snippets:
+                shown = snippet(plain, matcher, ranking.passage(candidate.rowid), found)
+            drafts.append(Hit(head, 0.0, candidate.matched_by(min_similarity), shown, chunk, document))
+        return [
+            replace(hit, score=round(score, 4))
+            for hit, score in zip(drafts, make_non_increasing(scores), strict=True)
+            if score >= request.min_score
+        ]
 
-    def _share(self, text: str, mode: Mode) -> float:
-        assert self._embedder is not None
-        if mode == "vectors":
-            return 1.0
-        share, meaning = vector_weight(text, self._embedder.languages), self._weights.meaning
-        return share * meaning / (share * meaning + 1 - share)
+    def _read(self, page: Sequence[Candidate]) -> Iterator[tuple[Candidate, ChunkHead, StoredChunk | None, str]]:
+        """Yield candidates with what the page needs of them; those deleted in the meantime are left out."""
+        rowids = [candidate.rowid for candidate in page]
+        if not self._profile.has_snippets:
+            chunks = self._store.chunks(rowids)
+            for candidate in page:
+                if stored := chunks.get(candidate.rowid):
+                    yield candidate, stored.head, stored, stored.plain
+            return
+        heads, texts = self.heads(page), self._store.plain_texts(rowids)
+        for candidate in page:
+            if candidate.rowid in heads and candidate.rowid in texts:
+                yield candidate, heads[candidate.rowid], None, texts[candidate.rowid]
+
+    def _document_of(self, rowid: int) -> int:
+        return bisect_right(self._first_chunks, rowid)
+
+    @cached_property
+    def _first_chunks(self) -> Sequence[int]:
+        return array("q", self._store.first_chunks())
+
+
+def plan_query(text: str, mode: Mode, index: SearchIndex, embedding: QueryEmbedder, weights: Weights) -> Plan:
+    """Decide whether a query is a quotation, embed it if it is not, and weigh its vector."""
+    is_question = mode == "hybrid" and not index.is_quotation(text)  # a quotation targets one chunk
+    wants_vector = (mode == "semantic" or is_question) and index.has_vectors
+    vector = embedding.embed(text) if wants_vector else None
+    if mode == "semantic":
+        return Plan("", vector, 1.0, is_question, weights)
+    share = semantic_weight(text, embedding.languages) if vector is not None else 0.0
+    share = share * weights.semantic / (share * weights.semantic + 1 - share)
+    return Plan(text, vector, share, is_question, weights)
+
+
+def collect(
+    plan: Plan,
+    filter: Filter | None,
+    limit: int,
+    index: SearchIndex,
+    document_of: Callable[[int], int] | None = None,
+) -> Ranking:
+    """Ask the index for candidates, deeper while there are too few; with `document_of`, documents are promoted."""
+    promoted = DEPTHS[0] if document_of else 0
+    candidates: dict[int, Candidate] = {}
+    for depth in DEPTHS:
+        query = IndexQuery(
+            text=plan.text,
+            vector=plan.vector,
+            semantic_weight=plan.semantic_weight,
+            filter=filter,
+            limit=max(limit, promoted) + len(candidates),
+            depth=depth,
+            weights=plan.weights,
+        )
+        ranking = index.search(query)
+        best = ranking.candidates
+        if document_of and not candidates:
+            best = [*promote_documents(best[:promoted], document_of), *best[promoted:]]
+        for candidate in best:
+            candidates.setdefault(candidate.rowid, candidate)
+        if len(candidates) >= limit or ranking.considered < depth:
+            break
+    return replace(ranking, candidates=list(candidates.values())[:limit])
+
+
+def is_unrelated(ranking: Ranking, min_similarity: float) -> bool:
+    """Return whether no term matches and nothing is near in meaning: the neighbours of nonsense answer nothing."""
+    if "keyword" in ranking.signals:
+        return False
+    return max((candidate.cosine or 0.0 for candidate in ranking.candidates), default=0.0) < min_similarity
+
+
+def count_settled(candidates: Sequence[Candidate]) -> int:
+    """Return how many candidates keep their place in a longer list: those that tie with the last may not."""
+    return next(at for at, candidate in enumerate(candidates) if candidate.score == candidates[-1].score)
+
+
+def break_ties(
+    candidates: Sequence[Candidate], step: int, read_heads: Callable[[Sequence[Candidate]], Mapping[int, ChunkHead]]
+) -> Iterator[tuple[Candidate, ChunkHead]]:
+    """Yield candidates with their heads, `step` read at a time; those with the same score in the order of their ids.
+
+    Their rowids would be in another order after a file changes.
+    """
+    start = 0
+    while start < len(candidates):
+        end = min(start + step, len(candidates))
+        while end < len(candidates) and candidates[end].score == candidates[end - 1].score:
+            end += 1
+        heads = read_heads(candidates[start:end])
+        for _, tied in groupby(candidates[start:end], key=attrgetter("score")):
+            existing = [(candidate, heads[candidate.rowid]) for candidate in tied if candidate.rowid in heads]
+            yield from sorted(existing, key=lambda pair: pair[1].id)
+        start = end

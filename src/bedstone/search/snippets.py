@@ -1,31 +1,23 @@
-"""The passage to show: where the query's words stand closest together, in the original text."""
+"""Cut the snippet to show: where the terms of the query are densest, in the original text."""
 
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from bedstone.search.hits import Snippet
 from bedstone.search.matching import Match, Matcher
 
-LENGTH = 220
-MOST_HIGHLIGHTS = 8
+LENGTH = 220  # characters
+MAX_HIGHLIGHTS = 8
 SPACES = re.compile(r"\s+")
-
-
-@dataclass(frozen=True, slots=True)
-class Snippet:
-    """Text to show, and where in it the query's words stand."""
-
-    text: str
-    highlights: tuple[tuple[int, int], ...] = ()
 
 
 def snippet(
     plain: str, matcher: Matcher, passage: tuple[int, int] | None = None, matches: Sequence[Match] | None = None
 ) -> Snippet:
-    """The densest stretch of matches, preferably inside the passage nearest in meaning.
+    """Return the stretch with the most matches, preferably inside the passage nearest in meaning.
 
-    `matches` are those found before, perhaps in a text that goes on after this one.
+    `matches` are known matches, perhaps of a longer text that begins with this one.
     """
     found = matcher.find(plain) if matches is None else matches
     starts = [start for start, _, _ in found if start < len(plain)]
@@ -33,17 +25,17 @@ def snippet(
     inside = starts[bisect_left(starts, low) : bisect_left(starts, high)] or starts
     text = _window(plain, _densest(inside) if inside else low)
     marks = [(start, end) for start, end, _ in matcher.find(text)]
-    return Snippet(text, tuple(marks[:MOST_HIGHLIGHTS]))
+    return Snippet(text, tuple(marks[:MAX_HIGHLIGHTS]))
 
 
 def _densest(starts: list[int]) -> int:
-    """Where to begin so that most matches are in view; the first such place."""
+    """Return the first place from which the most matches are in view."""
     counts = [bisect_left(starts, start + LENGTH) - index for index, start in enumerate(starts)]
     return starts[counts.index(max(counts))]
 
 
 def _window(plain: str, first: int) -> str:
-    """Cut at words, with dots where something is left out, a little before the first match; white space is folded."""
+    """Cut at words from a little before the first match, with dots for omitted text; white space is folded."""
     begin = max(0, min(first - LENGTH // 6, len(plain) - LENGTH))
     end = min(len(plain), begin + LENGTH)
     if begin > 0:

@@ -1,4 +1,4 @@
-"""Text to searchable terms: stemmed words, whole identifiers and their parts, bigrams for scripts without spaces."""
+"""Turn text into terms: stemmed words, identifiers and their parts, bigrams for scripts without spaces."""
 
 import re
 import unicodedata
@@ -7,15 +7,17 @@ from functools import cache, lru_cache
 
 import tantivy
 
-LONGEST_WORD = 120
-LEAST_PART, LONGEST_PART = 3, 24
+MAX_WORD_CHARACTERS = 120
+MIN_PART_CHARACTERS = 3
+MAX_PART_CHARACTERS = 24
+MAX_QUERY_CHARACTERS = 2_000  # a longer query says nothing more
 # Han, kana, Hangul and Thai are written without spaces, or with spaces that do not bound words.
 UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
-# A run of letters, digits and the signs that hold names together: in code, versions, paths.
-NAME = re.compile(r"[A-Za-z0-9_$@](?:[A-Za-z0-9_$.:/-]*[A-Za-z0-9_$])?")
-# What makes a name of a word: a sign inside, or a capital after its first letter.
+# A run of letters, digits and the characters that join identifiers: in code, versions, paths.
+IDENTIFIER = re.compile(r"[A-Za-z0-9_$@](?:[A-Za-z0-9_$.:/-]*[A-Za-z0-9_$])?")
+# What makes a word an identifier: a joining character inside, or a capital after its first letter.
 COMPOUND = re.compile(r".+[._:/-]|_|.*[a-z0-9][A-Z]")
-# Signs that stand on or beside a letter, which Python does not count to a word: accents, points, vowel signs.
+# Combining characters, which Python does not count as part of a word: accents, points, vowel signs.
 MARKS = (
     "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0711\u0730-\u074a"
     "\u07a6-\u07b0\u07eb-\u07f3\u0816-\u082d\u0859-\u085b\u08ca-\u0963\u0966-\u096f\u0971-\u0dff\u0eb1-\u0ecd\u0f18-\u0f39"
@@ -23,11 +25,10 @@ MARKS = (
     "\u1ab0-\u1ace\u1b00-\u1b73\u1dc0-\u1dff\u20d0-\u20f0\u302a-\u302f\u3099\u309a\ufe00-\ufe0f\ufe20-\ufe2f"
 )
 WORD = re.compile(rf"[\w{MARKS}]+")
-LONGEST_QUERY = 2_000  # characters; what is longer says no more
 CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
-# Left out of word queries unless nothing else is left; phrases keep them.
+# Left out of keyword queries that have other words; phrases keep them.
 STOP_WORDS = """
     a about an and are as at be been but by can could did do does for from had has have how i if in into is it its me my
     no not of on or our should so such than that the their them then there these they this to us was we were what when
@@ -37,28 +38,33 @@ STOP_WORDS = """
 
 @cache
 def analyzer() -> tantivy.TextAnalyzer:
-    """Words in lower case without accents and endings."""
-    keep = tantivy.Filter
+    """Return the analyzer: words in lower case without accents and endings."""
+    filters = tantivy.Filter
     chain = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-    for step in (keep.remove_long(LONGEST_WORD), keep.lowercase(), keep.ascii_fold(), keep.stemmer("english")):
+    for step in (
+        filters.remove_long(MAX_WORD_CHARACTERS),
+        filters.lowercase(),
+        filters.ascii_fold(),
+        filters.stemmer("english"),
+    ):
         chain = chain.filter(step)
     return chain.build()
 
 
 @cache
 def stop_terms() -> frozenset[str]:
-    """The stop words as the analyzer leaves them."""
+    """Return the stop words as the analyzer leaves them."""
     return frozenset(term for word in STOP_WORDS.split() for term in analyzer().analyze(word))
 
 
 def terms(text: str) -> list[str]:
-    """Every word of a text, as the index has them."""
+    """Return every word of a text, as the index has it."""
     return analyzer().analyze(text)
 
 
 def terms_of_word(word: str) -> tuple[str, ...]:
-    """The same for a single word; queries and the texts they find have the same ones again and again."""
-    return _terms_of_word(word) if len(word) <= LONGEST_WORD else tuple(terms(word))
+    """Return the terms of a single word from a cache: queries and the texts they match repeat their words."""
+    return _terms_of_word(word) if len(word) <= MAX_WORD_CHARACTERS else tuple(terms(word))
 
 
 @lru_cache(maxsize=16_384)
@@ -66,28 +72,32 @@ def _terms_of_word(word: str) -> tuple[str, ...]:
     return tuple(terms(word))
 
 
-def asked(query: str) -> str:
-    """A query as it is looked up: composed like indexed text, and not without end."""
-    return composed(query[:LONGEST_QUERY])
+def normalize_query(query: str) -> str:
+    """Return a query in the form of indexed text, and not longer than makes sense."""
+    return to_nfc(query[:MAX_QUERY_CHARACTERS])
 
 
-def composed(text: str) -> str:
-    """Letters and their accents as one sign, however they were typed."""
+def to_nfc(text: str) -> str:
+    """Return a text with each letter and its accents as one character."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
-def whole(text: str) -> str:
-    """A text as one term: its words in lower case."""
+def phrase_key(text: str) -> str:
+    """Return a whole text as one term: its words in lower case."""
     return " ".join(WORD.findall(text.lower()))
 
 
-def compounds(text: str) -> list[str]:
-    """Names such as `getUserById`, `RATE_LIMIT` or `v2.1`, each once."""
-    return [name for name in dict.fromkeys(NAME.findall(text)) if COMPOUND.match(name) and len(name) <= LONGEST_WORD]
+def extract_identifiers(text: str) -> list[str]:
+    """Return identifiers such as `getUserById`, `RATE_LIMIT` or `v2.1`, each once."""
+    return [
+        name
+        for name in dict.fromkeys(IDENTIFIER.findall(text))
+        if COMPOUND.match(name) and len(name) <= MAX_WORD_CHARACTERS
+    ]
 
 
 def camel_parts(names: Iterable[str]) -> list[str]:
-    """The words inside names like `getUserById`, which no space or sign divides."""
+    """Return the words inside identifiers like `getUserById`, which no other character separates."""
     parts = []
     for name in names:
         pieces = CAMEL.findall(name)
@@ -96,25 +106,25 @@ def camel_parts(names: Iterable[str]) -> list[str]:
     return parts
 
 
-def segment(word: str, is_known: Callable[[str], bool]) -> list[str]:
-    """A word as the fewest known words it can be glued together from; itself if there is no way."""
+def split_compound(word: str, is_known: Callable[[str], bool]) -> list[str]:
+    """Split a word into the fewest known words that form it; the word itself if there is no way."""
     best: list[list[str] | None] = [[], *[None] * len(word)]
     for end in range(1, len(word) + 1):
-        for start in range(max(0, end - LONGEST_PART), end):
+        for start in range(max(0, end - MAX_PART_CHARACTERS), end):
             before, part = best[start], word[start:end]
-            if before is None or not _may_be_part(part, start) or not is_known(part):
+            if before is None or not _can_be_part(part, start) or not is_known(part):
                 continue
             if best[end] is None or len(before) + 1 < len(best[end] or ()):
                 best[end] = [*before, part]
     return best[-1] or [word]
 
 
-def _may_be_part(part: str, start: int) -> bool:
-    return len(part) >= LEAST_PART or (start == 0 and len(part) == 1)
+def _can_be_part(part: str, start: int) -> bool:
+    return len(part) >= MIN_PART_CHARACTERS or (start == 0 and len(part) == 1)
 
 
 def bigrams(text: str) -> Iterator[str]:
-    """Neighbouring characters of unspaced scripts."""
+    """Yield pairs of neighbouring characters of scripts without spaces."""
     for run in () if text.isascii() else UNSPACED.findall(text):
         if len(run) == 1:
             yield run

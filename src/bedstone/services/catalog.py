@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from bedstone.search.hits import Mode
-from bedstone.search.snippets import Snippet
+from bedstone.search.hits import Mode, Snippet
 
 
 @dataclass(frozen=True)

@@ -143,4 +143,4 @@ def _place(library: "DocsLibrary", chunk_id: str) -> _Place:
     chunks, target, _ = library.read(chunk_id, 1)
     before = chunks[target - 1].head.id if target else None
     after = chunks[target + 1].head.id if target + 1 < len(chunks) else None
-    return _Place(*library.whereabouts(chunks[target].head.document_id), before, after)
+    return _Place(*library.locate(chunks[target].head.document_id), before, after)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 from urllib.parse import urlencode
 
 import anyio
@@ -11,14 +10,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from bedstone.search.hits import Mode
-from bedstone.search.snippets import Snippet
+from bedstone.search.hits import MODES_BY_NAME, Mode, Snippet
 from bedstone.services.catalog import FindRequest, Found, FoundItem, Searchable
 from bedstone.web.frame import Pages, error_message
 from bedstone.web.paging import parse_page_number
 
-MODES: dict[Mode, str] = {"words": "Keyword", "vectors": "Semantic", "hybrid": "Hybrid"}
-MATCHES = {"words": "keyword", "meaning": "semantic", "words and meaning": "keyword and semantic"}
+MODES: dict[Mode, str] = {"keyword": "Keyword", "semantic": "Semantic", "hybrid": "Hybrid"}
 UNSCORED = 0.2  # where a source without scores ranks among the others
 DEFAULT_HITS = 10
 MAX_HITS = 50
@@ -34,7 +31,6 @@ class Hit:
 
     item: FoundItem
     text: Markup
-    match: str
 
 
 @dataclass(frozen=True)
@@ -68,11 +64,11 @@ class SearchParams:
     @classmethod
     def of(cls, request: Request) -> "SearchParams":
         given = request.query_params
-        mode: Any = given.get("mode", "hybrid")
+        mode = MODES_BY_NAME.get(given.get("mode", ""), "hybrid")
         filters = {key[2:]: value for key, value in given.items() if key.startswith("f.")}
         query = given.get("q", "").strip()[:MAX_QUERY_CHARACTERS]
         limit = min(parse_page_number(given.get("most", str(DEFAULT_HITS)), DEFAULT_HITS), MAX_HITS)
-        return cls(query, given.get("in", ""), mode if mode in MODES else "hybrid", filters, limit)
+        return cls(query, given.get("in", ""), mode, filters, limit)
 
     @property
     def request(self) -> FindRequest:
@@ -138,7 +134,7 @@ async def find_everywhere(pages: Pages, params: SearchParams) -> list[Group]:
 
 def _group(label: str, title: str, params: SearchParams, found: Found) -> Group:
     items = [item for item in found.items if item.score is None or item.score >= MIN_SCORE]
-    hits = [Hit(item, _highlight(item.snippet), MATCHES.get(item.matched_by, item.matched_by)) for item in items]
+    hits = [Hit(item, _highlight(item.snippet)) for item in items]
     return Group(title, hits, facets=_facets(params, found.facets), more=params.more(label, len(hits)))
 
 

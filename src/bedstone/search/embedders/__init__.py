@@ -1,4 +1,4 @@
-"""Embedders, one per file; the table of their names."""
+"""Embedders, one per file, and the table of their names."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Vectors from hashed words: deterministic, without meaning, for tests of the machinery only."""
+"""Vectors from hashed words: deterministic, not semantic, for tests of the machinery only."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bedstone.search.embedder import Vectors
+from bedstone.search.embedder import Span, Vectors
 
 if TYPE_CHECKING:
     from bedstone.settings import EmbeddingSettings
@@ -17,16 +17,17 @@ PASSAGE_CHARACTERS = 800
 
 
 class HashingEmbedder:
-    """Texts with the same words are near each other, and that is all."""
+    """Places texts with the same words near each other."""
 
     provider = name = "hash"
     fingerprint = "hash-1"
     dimensions = 256
     languages = frozenset({"*"})
-    reach = 1.0
-    floor = 0.0
-    has_meaning = False
-    batch, workers = 16, 1
+    max_component = 1.0
+    min_similarity = 0.0
+    is_semantic = False
+    batch_size = 16
+    workers = 1
 
     @classmethod
     def from_settings(cls, settings: "EmbeddingSettings", origin: Mapping[str, Any] | None) -> Self:
@@ -36,7 +37,7 @@ class HashingEmbedder:
     def origin(self) -> dict[str, Any]:
         return {}
 
-    def passages(self, context: str, text: str) -> list[tuple[int, int]]:
+    def split(self, context: str, text: str) -> list[Span]:
         step = PASSAGE_CHARACTERS
         return [(start, min(start + step, len(text))) for start in range(0, max(len(text), 1), step)]
 

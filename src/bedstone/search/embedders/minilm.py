@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import bedstone_minilm as model
 import numpy as np
 
-from bedstone.search.embedder import Vectors
+from bedstone.search.embedder import Span, Vectors
 
 if TYPE_CHECKING:
     from bedstone.settings import EmbeddingSettings
@@ -19,23 +19,24 @@ OVERLAP_TOKENS = 32
 
 
 class MiniLm:
-    """Loads when first used; one thread per call, so that whoever calls decides how many cores are busy."""
+    """Loads the model on first use; each call runs in one thread, so the caller decides how many cores are busy."""
 
     provider = "minilm"
     name = model.NAME
     dimensions = model.DIMENSIONS
     languages = frozenset({"en"})
-    reach = 0.35
-    floor = 0.3
-    has_meaning = True
-    batch, workers = 16, os.cpu_count() or 1
+    max_component = 0.35
+    min_similarity = 0.3
+    is_semantic = True
+    batch_size = 16
+    workers = os.cpu_count() or 1
 
     @cached_property
     def fingerprint(self) -> str:
         digest = sha256()
         for path in (model.MODEL, model.TOKENIZER):
             with path.open("rb") as file:
-                while part := file.read(2**20):  # 24 MB at once would stay in the server's peak
+                while part := file.read(2**20):  # 24 MB at once would raise the peak memory of the server
                     digest.update(part)
         digest.update(f"{model.WINDOW} mean single".encode())
         return digest.hexdigest()[:16]
@@ -48,7 +49,7 @@ class MiniLm:
     def origin(self) -> dict[str, Any]:
         return {}
 
-    def passages(self, context: str, text: str) -> list[tuple[int, int]]:
+    def split(self, context: str, text: str) -> list[Span]:
         offsets = self._splitter.encode(text, add_special_tokens=False).offsets
         if len(offsets) <= PASSAGE_TOKENS + OVERLAP_TOKENS:
             return [(0, len(text))]
@@ -57,7 +58,7 @@ class MiniLm:
         return [(offsets[start][0], offsets[min(start + PASSAGE_TOKENS, len(offsets)) - 1][1]) for start in starts]
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One text at a time: int8 activations share a scale within a batch, so batches change vectors (cosine 0.99).
+        """Embed one text at a time: int8 activations share a scale within a batch, which changes vectors (cosine 0.99).
 
         It is also the fastest: 29.4 texts per CPU second, against 27.6 in batches of 8 (no padding, smaller tensors).
         """

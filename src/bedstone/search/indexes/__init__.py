@@ -1,1 +1,19 @@
-"""Derived indexes: words in tantivy, vectors in a matrix or a graph."""
+"""Search indexes, one per file, and the table of their names."""
+
+from typing import TYPE_CHECKING
+
+from bedstone.extensions import Kind
+
+if TYPE_CHECKING:
+    from bedstone.search.index import IndexFactory
+
+__all__ = ["EMBEDDED", "INDEXES"]
+
+EMBEDDED = "embedded"
+INDEXES: "Kind[IndexFactory]" = Kind(
+    "indexes",
+    {
+        EMBEDDED: "bedstone.search.indexes.hybrid:HybridIndex",
+        "memory": "bedstone.search.indexes.memory:MemoryIndex",
+    },
+)

@@ -37,7 +37,8 @@ class Article:
     article_number: str | None = None
     language: str | None = None
     snippet: str | None = None
-    why: str | None = None  # which search matched; set by the mirror only
+    matched_by: str = ""  # which search matched; set by the mirror only
+    score: float | None = None  # relevance from 0 to 1; set by the mirror only
     body: str = ""
 
 

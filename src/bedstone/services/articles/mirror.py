@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from bedstone.errors import InvalidInput, Unavailable
-from bedstone.records import Document, StoredChunk
+from bedstone.records import ChunkHead, Document
 from bedstone.salesforce.ids import long_id
-from bedstone.search.hits import AllOf, Filter, Is, Mode
+from bedstone.search.filters import AllOf, Filter, OneOf
+from bedstone.search.hits import Mode, SearchRequest
 from bedstone.search.live_index import LiveIndex
-from bedstone.search.matching import Matcher
-from bedstone.search.snippets import snippet
+from bedstone.search.retriever import Profile
 from bedstone.services.articles.article import DEFAULT_LANGUAGE, Article, ArticleNotFound, ArticlePage, ArticleQuery
 from bedstone.services.articles.live import ARTICLE_PREFIX, LiveArticles
 from bedstone.services.articles.mirror_sync import (
@@ -35,7 +35,14 @@ from bedstone.store.opening import open_store
 if TYPE_CHECKING:
     from bedstone.search.embedder import Embedder
 
-MOST_CANDIDATES = 200
+MAX_CANDIDATES = 200
+
+
+def _document_key(head: ChunkHead, request: SearchRequest) -> str:
+    return head.document_id
+
+
+PROFILE = Profile(windows=(MAX_CANDIDATES,), group_key=_document_key, counts_all=True, has_documents=True)
 
 
 class MirrorMissing(Unavailable):
@@ -106,45 +113,31 @@ class ArticleMirror:
             if self._open is None:
                 self._folder.mkdir(parents=True, exist_ok=True)
                 store = open_store(self._file, durable=True)
-                index = LiveIndex(store, self._folder, self._make_embedder)
+                index = LiveIndex(store, self._folder, self._make_embedder, PROFILE)
                 self._open = (self._file.stat().st_ino, store, index)
             return self._open[1], self._open[2]
 
     # Reading
 
     def search(self, wanted: ArticleQuery, mode: Mode = "hybrid") -> ArticlePage:
-        """The best articles; a passage of each says why."""
+        """Return the best articles, each with a snippet of its best chunk."""
         store, index = self._ready()
         languages = json.loads(store.get_value(LANGUAGES) or "[]")
         if wanted.language.lower() not in languages:
             listed = ", ".join(languages)
             raise InvalidInput(f"language {wanted.language!r} is not one of the mirror: {listed}", parameter="language")
-        conditions: list[Filter] = [Is("language", (wanted.language.lower(),))]
+        filters: list[Filter] = [OneOf("language", (wanted.language.lower(),))]
         if wanted.categories:
-            allowed = self._in_categories(store, wanted.categories)
-            if not allowed:
-                return ArticlePage([], 0, mirrored_at=self.mirrored_at)
-            conditions.append(Is("article", allowed))
-        condition = AllOf(tuple(conditions))
-        found = index.opened().search(wanted.query, condition=condition, limit=MOST_CANDIDATES, mode=mode)
-        floor = index.embedder.floor if index.embedder is not None else 0.0
-        matching = {hit.rowid for hit in found.hits if hit.words is not None or (hit.cosine or 0.0) >= floor}
-        chunks = store.chunks([hit.rowid for hit in found.hits]) if matching else {}
-        best: dict[str, tuple[StoredChunk, str]] = {}
-        for hit in found.hits:  # the order is of both signals: what is shown may be below what counts as a match
-            if hit.rowid in chunks:
-                best.setdefault(chunks[hit.rowid].head.document_id, (chunks[hit.rowid], hit.why(floor)))
-        matches = len({chunks[rowid].head.document_id for rowid in matching if rowid in chunks})
-        matcher = Matcher(wanted.query)
+            filters.append(OneOf("article", self._in_categories(store, wanted.categories)))
+        request = SearchRequest(wanted.query, AllOf(tuple(filters)), mode=mode, limit=wanted.limit)
+        response = index.current().search(request)
         articles = []
-        for document_id, (chunk, why) in list(best.items())[: wanted.limit]:
-            document = store.document(document_id)
-            if document is not None:
-                shown = snippet(chunk.plain, matcher).text
-                articles.append(Article(**{**_kept(document), "snippet": shown, "why": why, "body": ""}))
-        is_minimum = len(found.hits) >= MOST_CANDIDATES
-        total = max(matches, len(articles))
-        return ArticlePage(articles, total, is_minimum=is_minimum, mirrored_at=self.mirrored_at)
+        for hit in response.hits:
+            if hit.document is not None:
+                found = {"snippet": hit.snippet.text, "matched_by": hit.matched_by, "score": hit.score, "body": ""}
+                articles.append(Article(**{**_kept(hit.document), **found}))
+        total = max(response.matched, len(articles))
+        return ArticlePage(articles, total, is_minimum=response.is_lower_bound, mirrored_at=self.mirrored_at)
 
     def get(self, article_id: str) -> Article:
         """Return an article by its id or the id of its version."""
@@ -220,7 +213,7 @@ class ArticleMirror:
             raise MirrorBusy("Another process is syncing the mirror. Try again when it has finished.")
         index = LiveIndex(store, self._folder, self._make_embedder)
         try:
-            index.own()
+            index.become_writer()
             return await MirrorSync(store, live, on_progress, check).run(index)
         finally:
             await to_thread.run_sync(index.close)

@@ -78,7 +78,7 @@ class MirrorSync:
         await to_thread.run_sync(self._store.delete, removed)
         await self._load_categories(types)
         await to_thread.run_sync(_embed_chunks, self._store, index)
-        await to_thread.run_sync(index.opened)
+        await to_thread.run_sync(index.refresh)
         versions = await self._live.type_of(VERSIONS)
         await to_thread.run_sync(self._finish, started, sorted(name.lower() for name in versions.languages))
         return SyncReport(self._changed, len(removed), self._store.counts().documents)
@@ -205,7 +205,7 @@ def _embed_chunks(store: Store, index: LiveIndex) -> None:
     from bedstone.search.indexer import embed_missing  # noqa: PLC0415 - loads numpy
 
     try:
-        index.check_model()
+        index.ensure_model()
         embed_missing(store, embedder)
     except BedstoneError as error:  # keyword search still works; the next sync retries
         logger.warning("Cannot embed articles: %s", error.message, extra={"action": "no_vectors"})

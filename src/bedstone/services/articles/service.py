@@ -112,7 +112,8 @@ class ArticleService(Service):
                     location=" · ".join(part for part in (article.article_type, article.article_number) if part),
                     address=f"/salesforce/articles/{article.id}",
                     snippet=snippet(article.snippet or article.summary or "", matcher),
-                    matched_by=article.why or "",
+                    matched_by=article.matched_by,
+                    score=article.score,
                 )
                 for article in found.articles
             ]

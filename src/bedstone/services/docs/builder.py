@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from bedstone.errors import BedstoneError
 from bedstone.records import Document, DocumentAndChunks
-from bedstone.search.indexes.keyword import WordIndex
+from bedstone.search.indexes.keyword import KeywordIndex
 from bedstone.services.docs.index_folder import VECTORS, IndexFolder
 from bedstone.services.docs.source.folder import DocumentsFolder, SourceFile
 from bedstone.services.docs.source.manifest import Manifest
@@ -187,7 +187,7 @@ class DocsBuilder:
     def _index_keywords(self, work: Path, store: Store) -> None:
         last = store.last_change()
         total = last.seq if last else 0
-        with closing(WordIndex(work / "words")) as words:
+        with closing(KeywordIndex(work / "words")) as words:
             if words.applied != ((last.seq, last.stamp) if last else (0, 0)):
                 self._rebuilt = True
                 words.catch_up(store, lambda seq: self._on_progress("Indexing keywords", seq, total))
@@ -209,11 +209,11 @@ class DocsBuilder:
         total = store.counts().passages
         if not total:
             return
-        from bedstone.search.indexes.vector import GRAPH_FROM, VectorIndex  # noqa: PLC0415
+        from bedstone.search.indexes.vector import MAX_SCANNED, VectorIndex  # noqa: PLC0415
 
-        if total <= GRAPH_FROM and not (work / VECTORS).exists():
+        if total <= MAX_SCANNED and not (work / VECTORS).exists():
             return
-        vectors = VectorIndex(store, embedder.dimensions, embedder.reach, work / VECTORS)
+        vectors = VectorIndex(store, embedder.dimensions, embedder.max_component, work / VECTORS)
         vectors.catch_up(lambda done: self._on_progress("Indexing vectors", done, total))
         self._rebuilt = vectors.save() or self._rebuilt
 

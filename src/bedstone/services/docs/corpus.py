@@ -1,72 +1,52 @@
 """One docs corpus as agents use it: search with facets, read chunks with their neighbours."""
 
-import logging
 import re
-import sqlite3
-from array import array
-from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from bedstone.errors import BedstoneError, NotFound
+from bedstone.errors import NotFound
 from bedstone.records import ChunkHead, Document, StoredChunk
-from bedstone.search.hits import AllOf, AnyOf, Filter, Found, Hit, Is, Mode, Without
+from bedstone.search.embedding import QueryEmbedder
+from bedstone.search.filters import AllOf, AnyOf, Filter, Missing, OneOf
+from bedstone.search.hits import Mode, SearchRequest, SearchResponse
 from bedstone.search.index import Weights
-from bedstone.search.indexes.hybrid import HybridIndex
-from bedstone.search.indexes.keyword import WordIndex
+from bedstone.search.indexes.opening import open_index
 from bedstone.search.matching import Matcher
-from bedstone.search.relevance import coverage, falling, relevance, term_weights
-from bedstone.search.retriever import DEPTHS, SearchEngine
-from bedstone.search.snippets import Snippet, snippet
-from bedstone.search.terms import WORD, asked, terms
-from bedstone.services.docs.index_folder import VECTORS, IndexFolder
+from bedstone.search.retriever import DEPTHS, Profile, Retriever
+from bedstone.search.terms import WORD, normalize_query, terms
+from bedstone.services.docs.index_folder import IndexFolder
 from bedstone.store.opening import open_store
 
-if TYPE_CHECKING:  # whoever searches by words alone never loads numpy
+if TYPE_CHECKING:  # keyword search alone never loads numpy
     from bedstone.search.embedder import Embedder
-
-logger = logging.getLogger(__name__)
 
 PART = re.compile(r"[-_]part-[0-9-]+$")
 SCOPES = ("sdk-specific", "global-guide")
-MOST_SIGNS = 8  # of # in an id
-MOST_MISSPELT = 5  # words to offer others for
-MOST_LISTED = 50  # ids of one file
-NEAREST = 5  # ids to offer when one is unknown
-MOST_COMPARED = 5_000  # names to compare a misspelt one with
+MAX_HASHES_IN_ID = 8  # a path may contain #
+MAX_MISSPELT_WORDS = 5  # with suggestions
+MAX_LISTED_IDS = 50  # of one file
+MAX_SUGGESTED_IDS = 5
+MAX_COMPARED_NAMES = 5_000
 HINT_DEPTH = 50
-MAX_FAST_CHUNKS = 30_000  # chunks
-WINDOWS = (40, *DEPTHS)  # hits to look at for a page: the first one is enough for most
-MOST_KEPT = 4_000  # heads of chunks, half a kilobyte each
+MAX_FAST_CHUNKS = 30_000
+WINDOWS = (40, *DEPTHS)  # candidates for a page: the first window is enough for most
 
 EmbedderFor = Callable[[Mapping[str, Any]], "Embedder | None"]
 
 
 class ChunkNotFound(NotFound):
-    """No chunk has that id."""
+    """No chunk has this id."""
 
     code = "chunk_not_found"
 
 
 @dataclass(frozen=True)
-class DocHit:
-    """One result of a search: the chunk without its texts, and what is shown of them."""
-
-    head: ChunkHead
-    score: float
-    snippet: Snippet
-    why: str = "words"
-
-
-@dataclass(frozen=True)
 class Hint:
-    """What to try when nothing was found."""
+    """What to try when a search has no results."""
 
     message: str
     suggested_filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -74,7 +54,7 @@ class Hint:
 
 @dataclass(frozen=True)
 class FileFacts:
-    """A file of a corpus, for people who look around."""
+    """A file of a corpus, for browsing."""
 
     path: str
     title: str
@@ -82,9 +62,9 @@ class FileFacts:
 
 
 class DocsCorpus:
-    """An open index; reading it changes nothing on disk.
+    """An open index, which is only read.
 
-    `embedder_for` is asked for the model that made the index's vectors, if there are any.
+    `embedder_for` returns the embedder that made the vectors of the index, if it has any.
     """
 
     def __init__(self, index: Path, embedder_for: EmbedderFor | None = None, *, weights: Weights | None = None) -> None:
@@ -92,21 +72,26 @@ class DocsCorpus:
         generation = index / metadata["index"]["generation"]
         self.metadata = metadata
         self._store = open_store(generation / "store.sqlite", read_only=True)
-        self._words = WordIndex(generation / "words", read_only=True)
-        self._embedder = _matching_embedder(metadata["embedding"], embedder_for)
-        vectors = None
-        if self._embedder is not None:
-            from bedstone.search.indexes.vector import VectorIndex  # noqa: PLC0415 - loads numpy
-
-            vectors = VectorIndex(
-                self._store, self._embedder.dimensions, self._embedder.reach, generation / VECTORS, read_only=True
-            )
-            vectors.catch_up()
-        self._kept: dict[int, ChunkHead] = {}
+        embedding = _query_embedder(metadata["embedding"], embedder_for)
+        self._embedder = embedding.embedder
+        self._index = open_index(self._store, generation, self._embedder, "read")
+        self._index.catch_up()
         # The facets of all corpora that are searched together.
-        self.facets_beside: Collection[str] = metadata["taxonomy"].keys()
-        self._index = HybridIndex(self._store, self._words, vectors)
-        self._engine = SearchEngine(self._index, self._embedder, weights, self._document_of)
+        self.shared_facets: Collection[str] = metadata["taxonomy"].keys()
+        self._collapsed = [key for key, entry in metadata["taxonomy"].items() if entry.get("vector_collapse")]
+        self._retriever = Retriever(
+            self._store,
+            self._index,
+            embedding,
+            Profile(
+                weights=weights or Weights(),
+                promotes_documents=True,
+                windows=WINDOWS,
+                group_key=variant_key,
+                context_of=_path_and_breadcrumb,
+                is_static=True,
+            ),
+        )
 
     @property
     def state(self) -> str:
@@ -125,226 +110,145 @@ class DocsCorpus:
         return taxonomy
 
     def search(
-        self, query: str, filters: Mapping[str, str], offset: int, limit: int, mode: Mode = "hybrid"
-    ) -> tuple[list[DocHit], bool]:
-        """The hits of a page, and whether there are more."""
-        found, ranked = self._ranked(query, filters, offset + limit + 1, mode)
-        return self._shown(query, found, ranked[offset : offset + limit]), len(ranked) > offset + limit
+        self, query: str, filters: Mapping[str, str], offset: int = 0, limit: int = 10, mode: Mode = "hybrid"
+    ) -> SearchResponse:
+        """Return a page of hits."""
+        return self._retriever.search(self._request(query, filters, offset=offset, limit=limit, mode=mode))
 
-    def finds(self, query: str, filters: Mapping[str, str]) -> bool:
-        """Whether a search finds anything."""
-        return bool(self._ranked(query, filters, 1)[1])
+    def has_results(self, query: str, filters: Mapping[str, str]) -> bool:
+        """Return whether a search finds anything."""
+        return bool(self._retriever.select(self._request(query, filters), 1).candidates)
 
     def read(self, chunk_id: str, context: int = 0) -> tuple[list[StoredChunk], int, int]:
-        """A chunk with its neighbours in the file: the chunks, the target's place among them, the file's total."""
+        """Return a chunk with its neighbours, its position among them, and the number of chunks in the file."""
         target = self._store.chunk(chunk_id)
         if target is None:
             raise ChunkNotFound(chunk_id)
-        chunks = self._store.chunks_of(target.head.document_id)
-        first = max(0, target.head.position - context)
-        return chunks[first : target.head.position + context + 1], target.head.position - first, len(chunks)
+        chunks, position = self._store.chunks_of(target.head.document_id), target.head.position
+        first = max(0, position - context)
+        return chunks[first : position + context + 1], position - first, len(chunks)
 
     def nearest_ids(self, chunk_id: str) -> list[str]:
-        """Ids somebody may have meant: those of the file, the most similar first, or of a file of like name."""
-        # A path may have a # in it.
-        signs = [at for at, sign in enumerate(chunk_id) if sign == "#"]
-        ends = (*signs[-MOST_SIGNS:], len(chunk_id))
+        """Suggest ids: the most similar ones of the file, or those of files with a similar name."""
+        hashes = [at for at, sign in enumerate(chunk_id) if sign == "#"]
+        ends = (*hashes[-MAX_HASHES_IN_ID:], len(chunk_id))
         parts = [(chunk_id[:end], chunk_id[end + 1 :]) for end in ends]
         path, heading = next(((path, rest) for path, rest in parts if self._store.chunks_of(path)), parts[0])
         ids = [stored.head.id for stored in self._store.chunks_of(path)]
         if ids:
             by_heading = {identity[len(path) + 1 :]: identity for identity in ids}
-            near = [by_heading[name] for name in get_close_matches(heading, by_heading, NEAREST, 0.7)]
-            return near or ids[:MOST_LISTED]
+            near = [by_heading[name] for name in get_close_matches(heading, by_heading, MAX_SUGGESTED_IDS, 0.7)]
+            return near or ids[:MAX_LISTED_IDS]
         names = list(self.metadata["files"])
         same = [name for name in names if PurePosixPath(name).name == PurePosixPath(path).name]
-        near = same or get_close_matches(path, names[:MOST_COMPARED], NEAREST, 0.7)
-        return [stored.head.id for name in near[:NEAREST] for stored in self._store.chunks_of(name)[:1]]
+        near = same or get_close_matches(path, names[:MAX_COMPARED_NAMES], MAX_SUGGESTED_IDS, 0.7)
+        return [stored.head.id for name in near[:MAX_SUGGESTED_IDS] for stored in self._store.chunks_of(name)[:1]]
 
     def chunks_of(self, path: str) -> list[StoredChunk]:
-        """A file's chunks in order."""
+        """Return the chunks of a file in order."""
         return self._store.chunks_of(path)
 
     def document(self, path: str) -> Document | None:
-        """One file."""
+        """Return a file."""
         return self._store.document(path)
 
     @property
     def chunk_count(self) -> int:
-        """How many chunks there are."""
-        return self._total
+        """Number of chunks."""
+        return self._index.chunk_count
 
     def documents(self) -> list[Document]:
-        """Every file, in the order of their paths."""
+        """Return every file, by path."""
         return self._store.documents(limit=2**31)
 
     @cached_property
     def files(self) -> Sequence[FileFacts]:
-        """Every file, in the order of their paths."""
+        """Every file, by path."""
         counts = self._store.chunk_counts()
         return [FileFacts(item.id, item.title, counts.get(item.id, 0)) for item in self.documents()]
 
     @cached_property
     def facets(self) -> Mapping[str, Mapping[str, int]]:
-        """How many chunks have each value of each facet."""
-        return self._index.facet_counts(None, None)
+        """The number of chunks with each value of each facet."""
+        return self._index.count_facets(None, None)
 
     def text(self, path: str) -> str | None:
-        """A whole file as it was indexed."""
+        """Return a whole file as it was indexed."""
         chunks = self._store.chunks_of(path)
         return "\n\n".join(stored.text for stored in chunks) if chunks else None
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Release the files."""
         self._store.close()
-        self._words.close()
+        self._index.close()
 
-    def facet_counts(self, query: str, filters: Mapping[str, str]) -> Mapping[str, Mapping[str, int]]:
-        """How many chunks with a word of the query have each value of each facet."""
-        return self._index.facet_counts(query, self._condition(filters))
+    def count_facets(self, query: str, filters: Mapping[str, str]) -> Mapping[str, Mapping[str, int]]:
+        """Count the chunks with each value of each facet, among those with a term of the query."""
+        return self._retriever.count_facets(query, self._filter(filters))
 
-    def _ranked(
-        self, query: str, filters: Mapping[str, str], count: int, mode: Mode = "hybrid"
-    ) -> tuple[Found, list[Hit]]:
-        """Hits in order, one of each family of language variants."""
-        facets = [key for key, entry in self.taxonomy.items() if entry.get("vector_collapse") and key not in filters]
-        condition = self._condition(filters)
-        best: dict[tuple[Any, ...], Hit] = {}
-        start = 0
-        # Always to the same depths: then every page is cut from the same list.
-        for depth in WINDOWS:
-            found = self._engine.search(query, condition=condition, limit=depth, mode=mode)
-            hits = [] if self._is_far(found) else found.hits
-            is_all = len(hits) < depth or depth == WINDOWS[-1]
-            # Those that tie with the last one wait for the others that do.
-            known = len(hits) if is_all else next(at for at, hit in enumerate(hits) if hit.score == hits[-1].score)
-            for hit, head in self._settled(hits[start:known], count):
-                best.setdefault(_family(head, facets), hit)
-                if len(best) == count:
-                    break
-            start = max(start, known)
-            if len(best) == count or is_all:
-                break
-        return found, list(best.values())
+    def facet_values(self, query: str, filters: Mapping[str, str], key: str) -> set[str]:
+        """Return the values of a facet for which a query has results."""
+        if counts := self.count_facets(query, filters).get(key):
+            return set(counts)
+        nearest = self._retriever.select(self._request(query, filters), HINT_DEPTH).candidates
+        heads = self._retriever.heads(nearest)
+        facets = (heads[candidate.rowid].facets for candidate in nearest)
+        return {values[key] for values in facets if key in values}
 
-    def _settled(self, hits: Sequence[Hit], step: int) -> Iterator[tuple[Hit, ChunkHead]]:
-        """Hits with their heads, so many read at a time; those of one score in the order of their ids.
-
-        Their numbers would be another order whenever a file changes.
-        """
-        start = 0
-        while start < len(hits):
-            end = min(start + step, len(hits))
-            while end < len(hits) and hits[end].score == hits[end - 1].score:
-                end += 1
-            heads = self._heads(hits[start:end])
-            for _, tied in groupby(hits[start:end], key=attrgetter("score")):
-                yield from sorted(((hit, heads[hit.rowid]) for hit in tied), key=lambda pair: pair[1].id)
-            start = end
-
-    def _heads(self, hits: Sequence[Hit]) -> Mapping[int, ChunkHead]:
-        """The chunks that were hit, and others, without their texts; what is read is kept for the next search."""
-        kept = self._kept
-        if missing := [hit.rowid for hit in hits if hit.rowid not in kept]:
-            if len(kept) > MOST_KEPT:  # another thread may still read the old one
-                kept = self._kept = {hit.rowid: kept[hit.rowid] for hit in hits if hit.rowid in kept}
-            kept.update(self._store.chunk_heads(missing))
-        return kept
-
-    def _is_far(self, found: Found) -> bool:
-        """Whether no word matched and nothing is near in meaning: neighbours of nonsense are no answer."""
-        if "words" in found.signals or self._embedder is None:
-            return False
-        return max((hit.cosine or 0.0 for hit in found.hits), default=0.0) < self._embedder.floor
-
-    def _condition(self, filters: Mapping[str, str]) -> Filter | None:
-        """All filters at once; a language alone also lets in what is written for every language."""
-        conditions: list[Filter] = [Is(key, (value,)) for key, value in filters.items()]
-        if "language" in filters and "scope" not in filters and "scope" in self.facets_beside:
-            language = Is("language", (filters["language"],))
-            values = self.taxonomy.get("scope", {}).get("values", ())
-            others = tuple(value for value in values if value not in SCOPES)
-            widened: list[Filter] = [
-                AllOf((Is("scope", ("sdk-specific",)), language)),
-                Is("scope", ("global-guide",)),
-                AllOf((AnyOf((Is("scope", others), Without("scope"))), AnyOf((Without("language"), language)))),
-            ]
-            conditions = [AnyOf(tuple(widened)), *(item for item in conditions if item != language)]
-        return AllOf(tuple(conditions)) if conditions else None
-
-    def _shown(self, query: str, found: Found, page: Sequence[Hit]) -> list[DocHit]:
-        matcher = Matcher(query)
-        weights = term_weights(matcher.terms, self._total, self._index.frequency)
-        heads, plains = self._heads(page), self._store.plain_texts([hit.rowid for hit in page])
-        shown, scores = [], []
-        for hit in page:
-            head, plain = heads[hit.rowid], plains[hit.rowid]
-            matches = matcher.find("\n".join([plain, head.document_id, *head.breadcrumb]))
-            scores.append(relevance(hit.cosine, coverage(weights, {term for _, _, term in matches})))
-            text = snippet(plain, matcher, found.passage(hit.rowid), matches)
-            shown.append((head, text, hit.why(self._embedder.floor if self._embedder is not None else 0.0)))
+    def suggest_spellings(self, query: str) -> list[str]:
+        """Return words with a similar spelling for those that the corpus does not have."""
+        words = dict.fromkeys(WORD.findall(normalize_query(query)))
+        unknown = [word for word in words if not any(map(self._index.document_frequency, terms(word)))]
         return [
-            DocHit(head, round(score, 4), text, why)
-            for (head, text, why), score in zip(shown, falling(scores), strict=True)
+            self._as_written(term) for word in unknown[:MAX_MISSPELT_WORDS] for term in self._index.suggest_terms(word)
         ]
 
-    def _document_of(self, rowid: int) -> int:
-        return bisect_right(self._first_chunks, rowid)
-
-    @cached_property
-    def _first_chunks(self) -> Sequence[int]:
-        return array("q", self._store.first_chunks())
-
-    @cached_property
-    def _total(self) -> int:
-        return self._store.counts().chunks
-
-    def values(self, query: str, filters: Mapping[str, str], key: str) -> set[str]:
-        """The values of a facet under which a query finds something."""
-        if counts := self._index.facet_counts(query, self._condition(filters)).get(key):
-            return set(counts)
-        near = self._ranked(query, filters, HINT_DEPTH)[1]
-        heads = self._heads(near)
-        return {heads[hit.rowid].facets[key] for hit in near if key in heads[hit.rowid].facets}
-
-    def spelt_like(self, query: str) -> list[str]:
-        """For words nobody uses, others that look like them."""
-        words = dict.fromkeys(WORD.findall(asked(query)))
-        unknown = [word for word in words if not any(map(self._index.frequency, terms(word)))][:MOST_MISSPELT]
-        return [self._written(term) for word in unknown for term in self._index.similar_words(word)]
-
-    def _written(self, term: str) -> str:
-        """A term as a text has it: the index knows words without their endings."""
-        for hit in self._engine.search(term, limit=1, mode="words").hits:
-            plain = self._store.plain_texts([hit.rowid])[hit.rowid]
+    def _as_written(self, term: str) -> str:
+        """Return a term as a text has it: the index has words without their endings."""
+        for candidate in self._retriever.select(SearchRequest(term, mode="keyword"), 1).candidates:
+            plain = self._store.plain_texts([candidate.rowid])[candidate.rowid]
             for start, end, _ in Matcher(term).find(plain):
                 return plain[start:end].lower()
         return term
 
+    def _request(
+        self, query: str, filters: Mapping[str, str], *, offset: int = 0, limit: int = 1, mode: Mode = "hybrid"
+    ) -> SearchRequest:
+        collapsed = tuple(key for key in self._collapsed if key not in filters)
+        return SearchRequest(query, self._filter(filters), collapsed, mode, offset, limit)
 
-def _matching_embedder(known: Mapping[str, Any] | None, embedder_for: EmbedderFor | None) -> "Embedder | None":
-    """The model that made the vectors; another one would compare what cannot be compared."""
-    if known is None or embedder_for is None:
-        return None
-    try:
-        embedder = embedder_for(known)
-        if embedder is None or embedder.fingerprint == known["fingerprint"]:
-            return embedder
-    except (BedstoneError, OSError, sqlite3.Error) as error:
-        logger.warning("vector search degraded to lexical-only: %s", error, extra={"action": "degraded"})
-        return None
-    logger.warning(
-        "vector search degraded to lexical-only: the index was made with another model, build it again",
-        extra={"action": "degraded"},
-    )
-    return None
+    def _filter(self, filters: Mapping[str, str]) -> Filter | None:
+        """Combine all filters; a language alone also includes what is written for every language."""
+        conditions: list[Filter] = [OneOf(key, (value,)) for key, value in filters.items()]
+        if "language" in filters and "scope" not in filters and "scope" in self.shared_facets:
+            language = OneOf("language", (filters["language"],))
+            values = self.taxonomy.get("scope", {}).get("values", ())
+            others = tuple(value for value in values if value not in SCOPES)
+            widened: list[Filter] = [
+                AllOf((OneOf("scope", ("sdk-specific",)), language)),
+                OneOf("scope", ("global-guide",)),
+                AllOf((AnyOf((OneOf("scope", others), Missing("scope"))), AnyOf((Missing("language"), language)))),
+            ]
+            conditions = [AnyOf(tuple(widened)), *(item for item in conditions if item != language)]
+        return AllOf(tuple(conditions)) if conditions else None
 
 
-def _family(head: ChunkHead, facets: Sequence[str]) -> tuple[Any, ...]:
-    """What language variants of a chunk share: the path but for the facet's segment, heading and part number."""
+def _query_embedder(origin: Mapping[str, Any] | None, embedder_for: EmbedderFor | None) -> QueryEmbedder:
+    """Return the embedder that made the vectors: those of another one cannot be compared."""
+    if origin is None or embedder_for is None:
+        return QueryEmbedder(lambda: None)
+    return QueryEmbedder(lambda: embedder_for(origin), fingerprint=origin["fingerprint"])
+
+
+def _path_and_breadcrumb(head: ChunkHead) -> list[str]:
+    return [head.document_id, *head.breadcrumb]
+
+
+def variant_key(head: ChunkHead, request: SearchRequest) -> tuple[Any, ...]:
+    """Return what language variants of a chunk share: path without the facet's segment, heading and part number."""
     segments = head.document_id.split("/")
     replaced = False
-    for key in facets:
+    for key in request.collapsed_facets:
         value = head.facets.get(key)
         if value in segments:
             segments[segments.index(value)] = "*"

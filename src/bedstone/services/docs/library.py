@@ -1,4 +1,4 @@
-"""Several docs corpora behind one search: with more than one, ids and paths begin with a corpus's name."""
+"""Search several docs corpora at once; with more than one, ids and paths begin with the name of the corpus."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,19 +6,19 @@ from typing import Any
 
 from bedstone.records import ChunkHead, Document, StoredChunk
 from bedstone.search.cursor import make_cursor, read_cursor
-from bedstone.search.hits import Mode
-from bedstone.services.docs.corpus import ChunkNotFound, DocHit, DocsCorpus, FileFacts, Hint
+from bedstone.search.hits import Hit, Mode
+from bedstone.services.docs.corpus import ChunkNotFound, DocsCorpus, FileFacts, Hint
 from bedstone.services.docs.index_folder import CORPUS
 from bedstone.services.docs.source.prompt_templates import PromptTemplate
 
-DEEPEST = 5_000  # hits that can be paged through
+MAX_PAGED_HITS = 5_000
 
 
 @dataclass(frozen=True)
 class DocPage:
-    """A page of results."""
+    """A page of hits."""
 
-    hits: Sequence[DocHit]
+    hits: Sequence[Hit]
     next_cursor: str | None
     hint: Hint | None
 
@@ -33,40 +33,40 @@ class DocsLibrary:
         self._cursor_key = "".join(sorted(corpus.metadata["cursor_key"] for corpus in corpora.values()))
         self._state = ",".join(corpora[name].state for name in sorted(corpora))
         for corpus in corpora.values():
-            corpus.facets_beside = self.facets
+            corpus.shared_facets = self.facets
 
     @property
     def metadata(self) -> dict[str, Mapping[str, Any]]:
-        """What the open corpora say of themselves."""
+        """The metadata of each corpus."""
         return {name: corpus.metadata for name, corpus in self._corpora.items()}
 
     @property
     def is_fast(self) -> bool:
-        """Whether a search takes less time than handing it to a thread and back is worth: words, and not too many."""
+        """Whether a search costs less than handing it to a thread: keyword search, and not too many chunks."""
         return all(corpus.is_fast for corpus in self._corpora.values())
 
-    def compare(self, query: str, filters: Mapping[str, str], limit: int, mode: Mode) -> list[DocHit]:
-        """The best chunks by words alone, by meaning alone, or by both."""
+    def compare(self, query: str, filters: Mapping[str, str], limit: int, mode: Mode) -> list[Hit]:
+        """Return the best chunks by keyword, semantic or hybrid search."""
         return self._hits(query, filters, 0, limit, mode)[0]
 
-    def facet_counts(self, query: str, filters: Mapping[str, str]) -> dict[str, dict[str, int]]:
-        """How many chunks with a word of the query have each value of each facet."""
+    def count_facets(self, query: str, filters: Mapping[str, str]) -> dict[str, dict[str, int]]:
+        """Count the chunks with each value of each facet, among those with a term of the query."""
         counts: dict[str, dict[str, int]] = {}
-        for _, corpus, inside in self._asked(filters):
-            for key, values in corpus.facet_counts(query, inside).items():
+        for _, corpus, inside in self._select_corpora(filters):
+            for key, values in corpus.count_facets(query, inside).items():
                 for value, count in values.items():
                     counts.setdefault(key, {})[value] = counts.get(key, {}).get(value, 0) + count
         return counts
 
     def search(self, query: str, filters: Mapping[str, str], limit: int, cursor: str | None = None) -> DocPage:
-        """A page of the best chunks; a hint when there is none."""
+        """Return a page of the best chunks, or a hint if there are none."""
         offset, highest = 0, 1.0
         if cursor is not None:
             offset, highest = read_cursor(cursor, self._cursor_key, self._state, query, filters)
         hits, more = self._hits(query, filters, offset, limit)
         hits = [hit if hit.score <= highest else replace(hit, score=highest) for hit in hits]
         end = offset + limit
-        more = more and end < DEEPEST
+        more = more and end < MAX_PAGED_HITS
         lowest = hits[-1].score if hits else highest
         return DocPage(
             hits=hits,
@@ -75,21 +75,21 @@ class DocsLibrary:
         )
 
     def read(self, chunk_id: str, context: int = 0) -> tuple[list[StoredChunk], int, int]:
-        """A chunk with its neighbours in the file: the chunks, the target's place among them, the file's total."""
+        """Return a chunk with its neighbours, its position among them, and the number of chunks in the file."""
         for name, corpus in self._corpora.items():
-            inside = self._inside(name, chunk_id)
+            inside = self._to_local(name, chunk_id)
             try:
                 chunks, target, total = corpus.read(inside, context) if inside else ([], 0, 0)
             except ChunkNotFound:
                 continue
             if chunks:
-                return [replace(item, head=self._named(name, item.head)) for item in chunks], target, total
-        near = [self._outside(name, item) for name, item in self._nearest(chunk_id)]
+                return [replace(item, head=self._with_public_ids(name, item.head)) for item in chunks], target, total
+        near = [self._to_public(name, item) for name, item in self._nearest(chunk_id)]
         listed = f"\nNearest IDs: {', '.join(near)}" if near else ""
         raise ChunkNotFound(f"Chunk ID '{chunk_id}' not found. Use search_docs to discover valid chunk IDs.{listed}")
 
     def overview(self) -> list[dict[str, Any]]:
-        """The corpora: what each is about and how much is in it."""
+        """Describe each corpus, with its counts."""
         return [
             {
                 "name": name,
@@ -103,107 +103,108 @@ class DocsLibrary:
         ]
 
     def files(self, name: str) -> Sequence[FileFacts] | None:
-        """A corpus's files; None if there is no such corpus."""
+        """Return the files of a corpus; None if the corpus does not exist."""
         corpus = self._corpora.get(name)
         return corpus.files if corpus else None
 
     @property
     def facets(self) -> set[str]:
-        """What can be filtered by."""
+        """The facets to filter by."""
         named = {key for corpus in self._corpora.values() for key in corpus.taxonomy}
         return named if self._is_single else named | {CORPUS}
 
-    def whereabouts(self, path: str) -> tuple[str, str]:
-        """The corpus of a file as agents call it, and its path there."""
+    def locate(self, path: str) -> tuple[str, str]:
+        """Return the corpus of a public path, and the path in that corpus."""
         name = next(iter(self._corpora)) if self._is_single else path.partition("/")[0]
-        return name, self._inside(name, path) or path
+        return name, self._to_local(name, path) or path
 
     def chunks_of(self, name: str, path: str) -> list[StoredChunk]:
-        """Return the chunks of a file in order, with ids as agents use them."""
+        """Return the chunks of a file in order, with public ids."""
         corpus = self._corpora.get(name)
         chunks = corpus.chunks_of(path) if corpus else []
-        return [replace(stored, head=self._named(name, stored.head)) for stored in chunks]
+        return [replace(stored, head=self._with_public_ids(name, stored.head)) for stored in chunks]
 
     def documents(self) -> list[Document]:
-        """Every file that is offered as a resource, in the order of their paths."""
+        """Return every file that is offered as a resource, by path."""
         return [
-            replace(document, id=self._outside(name, document.id))
+            replace(document, id=self._to_public(name, document.id))
             for name, corpus in self._corpora.items()
             for document in corpus.documents()
             if _is_resource(document, corpus.taxonomy)
         ]
 
     def text(self, path: str) -> str | None:
-        """A resource's text."""
+        """Return the text of a resource."""
         for name, corpus in self._corpora.items():
-            inside = self._inside(name, path)
+            inside = self._to_local(name, path)
             document = corpus.document(inside) if inside else None
             if document is not None and _is_resource(document, corpus.taxonomy):
                 return corpus.text(document.id) or ""  # an empty file has no chunk
         return None
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Release the files."""
         for corpus in self._corpora.values():
             corpus.close()
 
     def _hits(
         self, query: str, filters: Mapping[str, str], offset: int, limit: int, mode: Mode = "hybrid"
-    ) -> tuple[list[DocHit], bool]:
+    ) -> tuple[list[Hit], bool]:
         if self._is_single:
             (corpus,) = self._corpora.values()
-            return corpus.search(query, filters, offset, limit, mode)
-        wanted = offset + limit + 1
+            response = corpus.search(query, filters, offset, limit, mode)
+            return list(response.hits), response.has_more
+        count = offset + limit + 1
         found = []
-        for name, corpus, inside in self._asked(filters):
-            hits, _ = corpus.search(query, inside, 0, wanted, mode)
-            found += [replace(hit, head=self._named(name, hit.head)) for hit in hits]
-        # What is shown means the same everywhere, unlike the scores that corpora order their own hits by.
+        for name, corpus, inside in self._select_corpora(filters):
+            hits = corpus.search(query, inside, 0, count, mode).hits
+            found += [replace(hit, head=self._with_public_ids(name, hit.head)) for hit in hits]
+        # Relevance means the same everywhere, unlike the scores by which a corpus ranks its candidates.
         found.sort(key=lambda hit: -hit.score)
-        return found[offset : offset + limit], len(found) >= wanted
+        return found[offset : offset + limit], len(found) >= count
 
-    def _asked(self, filters: Mapping[str, str]) -> list[tuple[str, DocsCorpus, dict[str, str]]]:
-        """The corpora a search goes to, and the filters within."""
+    def _select_corpora(self, filters: Mapping[str, str]) -> list[tuple[str, DocsCorpus, dict[str, str]]]:
+        """Return the corpora to search, each with the filters within it."""
         if self._is_single:  # where `corpus` may be a facet like any other
             return [(name, corpus, dict(filters)) for name, corpus in self._corpora.items()]
         inside = {key: value for key, value in filters.items() if key != CORPUS}
         return [(name, corpus, inside) for name, corpus in self._corpora.items() if filters.get(CORPUS, name) == name]
 
     def _hint(self, query: str, filters: Mapping[str, str]) -> Hint:
-        """What to try when a search found nothing: other values of its filters, words spelt otherwise."""
-        similar = dict.fromkeys(word for corpus in self._corpora.values() for word in corpus.spelt_like(query))
+        """Suggest other values for the filters, and other spellings."""
+        similar = dict.fromkeys(word for corpus in self._corpora.values() for word in corpus.suggest_spellings(query))
         spelling = f" Did you mean: {', '.join(similar)}?" if similar else ""
-        if not filters or not any(corpus.finds(query, {}) for corpus in self._corpora.values()):
+        if not filters or not any(corpus.has_results(query, {}) for corpus in self._corpora.values()):
             return Hint(f"0 results found. No matches were found for this query in the indexed corpus.{spelling}")
-        said = ", ".join(f"{key}='{value}'" for key, value in filters.items())
+        chosen = ", ".join(f"{key}='{value}'" for key, value in filters.items())
         suggestions = {}
         for key, value in filters.items():
-            asked = self._asked({name: kept for name, kept in filters.items() if name != key})
+            selected = self._select_corpora({name: kept for name, kept in filters.items() if name != key})
             if key == CORPUS and not self._is_single:
-                found = {name for name, corpus, inside in asked if corpus.finds(query, inside)}
+                found = {name for name, corpus, inside in selected if corpus.has_results(query, inside)}
             else:
-                found = {item for _, corpus, inside in asked for item in corpus.values(query, inside, key)}
+                found = {item for _, corpus, inside in selected for item in corpus.facet_values(query, inside, key)}
             if values := sorted(found - {value}):
                 suggestions[key] = values
-        return Hint(f"0 results found for query '{query}' with filters {said}.{spelling}", suggestions)
+        return Hint(f"0 results found for query '{query}' with filters {chosen}.{spelling}", suggestions)
 
     def _nearest(self, chunk_id: str) -> list[tuple[str, str]]:
         return [
             (name, near)
             for name, corpus in self._corpora.items()
-            for near in corpus.nearest_ids(self._inside(name, chunk_id) or chunk_id)
+            for near in corpus.nearest_ids(self._to_local(name, chunk_id) or chunk_id)
         ]
 
-    def _inside(self, corpus: str, path: str) -> str | None:
-        """A path or id within a corpus; None if it belongs to another."""
+    def _to_local(self, corpus: str, path: str) -> str | None:
+        """Return a path or id within a corpus; None if it belongs to another one."""
         if self._is_single:
             return path
         return path.removeprefix(f"{corpus}/") if path.startswith(f"{corpus}/") else None
 
-    def _outside(self, corpus: str, path: str) -> str:
+    def _to_public(self, corpus: str, path: str) -> str:
         return path if self._is_single else f"{corpus}/{path}"
 
-    def _named(self, corpus: str, head: ChunkHead) -> ChunkHead:
+    def _with_public_ids(self, corpus: str, head: ChunkHead) -> ChunkHead:
         if self._is_single:
             return head
         facets = {**head.facets, CORPUS: corpus}
@@ -211,7 +212,7 @@ class DocsLibrary:
 
 
 def templates(corpora: Mapping[str, Mapping[str, Any]]) -> dict[str, PromptTemplate]:
-    """The prompt templates of corpora by name, given their metadata."""
+    """Return the prompt templates of corpora by name, given their metadata."""
     prefix = len(corpora) > 1
     found = {}
     for name, metadata in corpora.items():

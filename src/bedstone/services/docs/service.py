@@ -98,7 +98,7 @@ class DocsService(Service):
         filters = {key: value for key, value in request.filters.items() if key in known}
         facets: dict[str, Mapping[str, int]] = {}
         if request.with_facets:
-            counts = library.facet_counts(request.query, filters)
+            counts = library.count_facets(request.query, filters)
             facets = {key: counts.get(key, {}) for key in sorted(known)}
         hits = library.compare(request.query, filters, request.limit, request.mode)
         items = [
@@ -108,7 +108,7 @@ class DocsService(Service):
                 location=" > ".join([hit.head.document_id, *hit.head.breadcrumb]),
                 address=f"/docs/chunk?id={quote(hit.head.id)}",
                 snippet=hit.snippet,
-                matched_by=hit.why,
+                matched_by=hit.matched_by,
                 score=hit.score,
             )
             for hit in hits

@@ -84,12 +84,12 @@ class AddFileHandler:
 
     def on_start(self) -> None:
         """Write the indexes in this process, and embed what has no vectors."""
-        self._index.own()
+        self._index.become_writer()
         self.backfill.start()
 
     def on_tick(self) -> None:
         """Bring the indexes up to date."""
-        self._index.follow()
+        self._index.refresh()
 
     def restore(self, document: FileDocument) -> AddFile:
         """Store a document from its text, as another knowledge base had it; a task completes it."""
@@ -188,7 +188,7 @@ class AddFileHandler:
             progress.update("Generating embeddings", steps, TOTAL_STEPS)
 
         try:
-            self._index.check_model()
+            self._index.ensure_model()
             advance(0)
             embed_missing(
                 self._store,

@@ -44,7 +44,7 @@ class Backfill:
 
     def _run(self) -> None:
         while not self._stop.wait(CHECK_SECONDS):
-            if not self._requested.is_set() and not self._index.forgot_vectors:
+            if not self._requested.is_set() and not self._index.vectors_discarded:
                 continue
             self._requested.clear()
             try:
@@ -54,7 +54,7 @@ class Backfill:
                 self._requested.set()
 
     def _embed_all(self) -> None:
-        self._index.forgot_vectors = False
+        self._index.vectors_discarded = False
         if not self._store.chunks_without_vectors(limit=1):  # then the model need not be loaded
             return
         embedder = self._index.embedder
@@ -64,8 +64,8 @@ class Backfill:
             return
         from bedstone.search.indexer import embed_missing  # noqa: PLC0415 - loads numpy
 
-        self._index.check_model()
-        self._index.forgot_vectors = False
+        self._index.ensure_model()
+        self._index.vectors_discarded = False
         for document in self._documents_without_vectors():
             embed_missing(
                 self._store,

@@ -13,10 +13,11 @@ from bedstone.errors import InvalidInput, UnknownTask
 from bedstone.ingest.extraction import Page
 from bedstone.ingest.reader import sweep_scratch
 from bedstone.records import Counts, StoredChunk, Task
-from bedstone.search.hits import Filter, Is, Mode
+from bedstone.search.filters import Filter, OneOf
+from bedstone.search.hits import Mode, SearchRequest
 from bedstone.search.live_index import LiveIndex
 from bedstone.search.matching import Matcher
-from bedstone.search.relevance import coverage, falling, relevance, term_weights
+from bedstone.search.retriever import Profile
 from bedstone.search.snippets import snippet
 from bedstone.services.catalog import FindRequest, Found, FoundItem
 from bedstone.services.knowledge import listing
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 ADD = "add"  # the kind of a task
 CHANGED = "changed"  # the store's value for the time of the last removal
+PROFILE = Profile(has_snippets=False, has_documents=True)
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ class KnowledgeBase(Service):
             allowed_roots=options.allowed_roots,
             max_file_size_mb=options.max_file_size_mb,
         )
-        self._index = LiveIndex(store, options.index_path, embedder)
+        self._index = LiveIndex(store, options.index_path, embedder, PROFILE)
         self._handler = AddFileHandler(store, self._storage, self._index, self.collections, options.reading)
         self._tasks = TaskRunner(store, self._handler, workers=options.max_concurrent_tasks, lock=store.lock("owner"))
         self._archive = Archive(store, self._storage, self.collections)
@@ -255,33 +257,18 @@ class KnowledgeBase(Service):
         """Return the best chunks."""
         if query.collection is not None:
             self.collections.check([query.collection])
-        counts = self._store.counts()
-        if not counts.documents:
+        if not self._store.documents(limit=1):
             raise EmptyKnowledgeBase(
                 "Knowledge base is empty. Add documents with knowledge-add first", document_count=0
             )
-        condition = self._index_filter(query)
-        if condition == Is("document", ()):
-            return []
-        found = self._index.opened().search(query.text, condition=condition, limit=query.limit, mode=query.mode)
-        embedder = self._index.embedder
-        floor = embedder.floor if embedder is not None else 0.0
-        if "words" not in found.signals and max((hit.cosine or 0.0 for hit in found.hits), default=0.0) < floor:
-            return []
-        chunks = self._store.chunks([hit.rowid for hit in found.hits])
-        matcher = Matcher(query.text)
-        weights = term_weights(matcher.terms, counts.chunks, self._index.frequency)
-        hits, scores = [], []
-        for hit in found.hits:
-            chunk = chunks.get(hit.rowid)
-            document = self._store.document(chunk.head.document_id) if chunk else None
-            if chunk is None or document is None:  # removed meanwhile
-                continue
-            text = "\n".join([document.title, *chunk.head.breadcrumb, chunk.plain])
-            scores.append(relevance(hit.cosine, coverage(weights, {term for _, _, term in matcher.find(text)})))
-            hits.append((FileDocument.from_stored(document), chunk, hit.why(floor)))
-        scored = zip(hits, falling(scores), strict=True)
-        return [KnowledgeHit(*hit[:2], round(score, 4), hit[2]) for hit, score in scored if score >= query.min_score]
+        request = SearchRequest(
+            query.text, self._index_filter(query), mode=query.mode, limit=query.limit, min_score=query.min_score
+        )
+        return [
+            KnowledgeHit(FileDocument.from_stored(hit.document), hit.chunk, hit.score, hit.matched_by)
+            for hit in self._index.current().search(request).hits
+            if hit.document is not None and hit.chunk is not None
+        ]
 
     def _index_filter(self, query: KnowledgeQuery) -> Filter | None:
         """Return a filter for the index: by format where that is enough, otherwise by documents the store finds."""
@@ -289,8 +276,8 @@ class KnowledgeBase(Service):
         if not filters and query.collection is None:
             return None
         if set(filters) == {"format"} and query.collection is None:
-            return Is("format", tuple(name.lower() for name in listing.as_list(filters["format"])))
-        return Is("document", tuple(self._store.document_ids(listing.filter_conditions(filters, query.collection))))
+            return OneOf("format", tuple(name.lower() for name in listing.as_list(filters["format"])))
+        return OneOf("document", tuple(self._store.document_ids(listing.filter_conditions(filters, query.collection))))
 
     async def find(self, request: FindRequest) -> Found:
         """Return the best chunks for the search over everything."""
@@ -317,7 +304,7 @@ class KnowledgeBase(Service):
 
     def count_formats(self, query: str) -> Mapping[str, int]:
         """Return how many chunks with a term of a query have each format."""
-        return self._index.opened().index.facet_counts(query, None).get("format", {})
+        return self._index.current().count_facets(query, None).get("format", {})
 
     # Reading
 

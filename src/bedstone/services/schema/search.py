@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -12,6 +12,7 @@ from bedstone.salesforce.graph.model import Field, ObjectSchema, SchemaGraph
 from bedstone.salesforce.graph.names import squeezed, words_of
 from bedstone.salesforce.graph.object_names import EXACT, NAMED, ObjectNames
 from bedstone.salesforce.synonyms import FIELD_WORDS, OBJECT_WORDS, STOP_WORDS, plain_words, singular
+from bedstone.search.embedding import QueryEmbedder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,7 +47,9 @@ class SchemaSearch:
         self.names = ObjectNames(graph)
         self._graph = graph
         self._file = folder / FILE if folder is not None else None
-        self._make_embedder = embedder
+        self._get_embedder = embedder or (lambda: None)
+        self._embedding = QueryEmbedder(self._get_embedder)
+        self._cached_vectors = cache(self._read_vectors)
 
     def search(self, query: str, kind: Kind, *, target: ObjectSchema | None = None, limit: int = 10) -> list[Match]:
         """The best matches, best first."""
@@ -151,15 +154,15 @@ class SchemaSearch:
     # Meaning
 
     def _by_meaning(self, query: str, kind: Kind) -> dict[str, float]:
-        """How near texts of this kind are in meaning; nothing without vectors."""
+        """Return the cosines of the nearest texts of a kind; none without vectors, or while the embedder fails."""
         vectors = self._vectors
-        embedder = self._embedder
-        if vectors is None or embedder is None:
+        vector = self._embedding.embed(query) if vectors is not None else None
+        if vectors is None or vector is None:
             return {}
         texts, matrix = vectors
         import numpy as np  # noqa: PLC0415 - only with vectors
 
-        near = matrix @ embedder.embed_query(query).astype(np.float32)
+        near = matrix @ vector.astype(np.float32)
         places = self._places(kind)
         most = min(MOST_TEXTS, len(texts))
         if not most:
@@ -173,7 +176,7 @@ class SchemaSearch:
 
     def make_vectors(self, tell: Callable[[int, int], None] = lambda done, total: None) -> int:
         """Vectors for every name there is, kept beside the schema; how many."""
-        embedder = self._embedder
+        embedder = self._get_embedder()
         if embedder is None or self._file is None:
             return 0
         import numpy as np  # noqa: PLC0415
@@ -189,26 +192,26 @@ class SchemaSearch:
         made = np.concatenate(parts) if parts else np.zeros((0, embedder.dimensions), np.float16)
         np.savez(draft, texts=np.array(wanted), vectors=made, model=np.array([embedder.fingerprint]))
         draft.replace(self._file)
-        self.__dict__.pop("_vectors", None)
+        self._cached_vectors.cache_clear()
         return len(wanted)
 
-    @cached_property
+    @property
     def _vectors(self) -> "tuple[list[str], np.ndarray] | None":
-        if self._file is None or not self._file.exists() or self._embedder is None:
+        embedder = self._embedding.embedder  # one that failed may work again
+        return None if embedder is None else self._cached_vectors(embedder.fingerprint)
+
+    def _read_vectors(self, fingerprint: str) -> "tuple[list[str], np.ndarray] | None":
+        if self._file is None or not self._file.exists():
             return None
         import numpy as np  # noqa: PLC0415
 
         try:
             with np.load(self._file, allow_pickle=False) as kept:
-                if str(kept["model"][0]) != self._embedder.fingerprint:
+                if str(kept["model"][0]) != fingerprint:
                     return None
                 return [str(text) for text in kept["texts"]], kept["vectors"].astype(np.float32)
         except (OSError, ValueError, KeyError):
-            return None  # damaged: words do meanwhile
-
-    @cached_property
-    def _embedder(self) -> "Embedder | None":
-        return self._make_embedder() if self._make_embedder is not None else None
+            return None  # corrupt: keyword search alone until the next sync
 
     def _places(self, kind: Kind) -> Mapping[str, list[int]]:
         return self._object_places if kind == "objects" else self._field_places

@@ -42,7 +42,7 @@ from bedstone.toolsets.docs.contract import (
 
 if TYPE_CHECKING:  # the engine is imported on first use, not when a server starts
     from bedstone.records import StoredChunk
-    from bedstone.services.docs.corpus import DocHit
+    from bedstone.search.hits import Hit
     from bedstone.services.docs.library import DocPage
 
 CHUNK_ID = re.compile(r"[^#]+(#[^#]+)?")
@@ -237,7 +237,7 @@ def _to_result(page: "DocPage") -> SearchResult:
     return SearchResult(hits=[_to_hit(hit) for hit in page.hits], next_cursor=page.next_cursor, hint=hint)
 
 
-def _to_hit(hit: "DocHit") -> SearchHit:
+def _to_hit(hit: "Hit") -> SearchHit:
     chunk = hit.head
     return SearchHit(
         chunk_id=chunk.id,
