@@ -61,7 +61,7 @@ test: check  ## Run what CI runs: the checks, and every test with branch coverag
 coverage: setup  ## List the lines and branches that the last `make test` did not reach
 	@$(BIN)/coverage report
 
-docs: setup  ## Regenerate docs/reference
+docs: setup  ## Regenerate docs/reference and the code in docs/howto
 	@$(BIN)/python docs/build.py
 
 bench: bench-server bench-search bench-knowledge bench-salesforce bench-pages  ## Run every benchmark

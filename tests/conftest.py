@@ -19,6 +19,8 @@ settings.load_profile("bedstone")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--embedding-noise", type=int, metavar="SEED", help="Add noise to vectors, to find near ties.")
+    parser.addoption("--embedder", metavar="NAME", help="Run tests/search/test_embedders.py on this embedder.")
+    parser.addoption("--store", metavar="ADDRESS", help="Run tests/store on this store; {folder} is a fresh folder.")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -85,7 +85,9 @@ def make_services(settings: Settings) -> Services:
 def choose_toolsets(settings: Settings) -> list[str]:
     """Return the toolsets that are named in the settings, or all that are configured."""
     if not settings.toolsets:
-        return [label for label in TOOLSETS.builtin if toolset_spec(label).is_configured(settings)]
+        # Of other packages only those with a section that is set: no other start reads the metadata of packages.
+        labels = [*TOOLSETS.builtin, *settings.other_sections]
+        return [label for label in labels if toolset_spec(label).is_configured(settings)]
     names = list(dict.fromkeys(name.replace("-", "_") for name in settings.toolsets))
     for name in names:
         TOOLSETS.check(name)

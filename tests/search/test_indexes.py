@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import bedstone.search.indexes.vector as vector_module
+from acme_diary.index import SynonymIndex
 from bedstone.records import Chunk, Document, Passage
 from bedstone.search.embedders.hashing import HashingEmbedder
 from bedstone.search.filters import AllOf, AnyOf, Filter, Missing, OneOf
@@ -33,6 +34,7 @@ TEXTS = {
 }
 INDEXES: dict[str, Callable[[Store, Path], SearchIndex]] = {
     "memory": lambda store, folder: KINDS.load("memory").open(store, folder, EMBEDDER),
+    "synonyms": lambda store, folder: SynonymIndex.open(store, folder, EMBEDDER),
     "embedded": lambda store, folder: KINDS.load("embedded").open(store, folder, EMBEDDER),
     "embedded, vectors in memory": lambda store, folder: HybridIndex(
         store, KeywordIndex(folder / "words"), VectorIndex(store, EMBEDDER.dimensions, EMBEDDER.max_component)

@@ -19,8 +19,11 @@ from bedstone.services.knowledge.errors import CollectionNotFound, DocumentNotFo
 from bedstone.services.knowledge.listing import DocumentPage, ListQuery
 from bedstone.services.knowledge.records import AddedFile, AddFile, FileDocument, OcrSummary, added_file
 from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions, KnowledgeQuery
+from bedstone.settings import Settings
+from bedstone.settings.sections import StorageSettings
 from bedstone.store.engines.memory import MemoryStore
 from bedstone.store.engines.sqlite import SqliteStore
+from bedstone.toolsets.knowledge.spec import has_work
 
 # What version 0.x wrote.
 ATTRIBUTES = {
@@ -288,3 +291,12 @@ def test_a_folder_of_an_earlier_version_opens_and_its_tasks_run(tmp_path: Path) 
         assert not (tmp_path / "documents" / "cancelled").exists()
     finally:
         base.close()
+
+
+def test_a_server_opens_a_store_that_may_have_work_to_resume(tmp_path: Path) -> None:
+    empty = Settings.model_validate({"data_dir": tmp_path})
+    assert not has_work(empty)
+    assert has_work(empty.model_copy(update={"storage": StorageSettings(database="sqlite:/elsewhere.sqlite")}))
+    (tmp_path / "index").mkdir()
+    (tmp_path / "index" / "knowledge.sqlite").touch()
+    assert has_work(empty)

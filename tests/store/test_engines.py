@@ -1,4 +1,7 @@
-"""One suite for every store engine: what `Store` promises."""
+"""One suite for every store engine: what `Store` promises.
+
+To run it on the store of an installed package: `pytest tests/store --store 'NAME:{folder}/store'`.
+"""
 
 import json
 import sqlite3
@@ -12,21 +15,29 @@ from typing import Any
 
 import pytest
 
+from acme_diary.store import AuditedStore
 from bedstone.records import Chunk, Counts, Document, Passage, Task, TaskStatus
-from bedstone.store.engine import Store, StoreVersionMismatch
+from bedstone.store.engine import Store, StoreFactory, StoreVersionMismatch
 from bedstone.store.engines.memory import MemoryStore
 from bedstone.store.engines.sqlite import SqliteStore
 from bedstone.store.filters import AttributeBetween, AttributeContains, AttributeHas, AttributeIn, Condition, Order
+from bedstone.store.opening import open_store
 
-ENGINES: dict[str, Callable[[Path], Store]] = {
-    "memory": lambda _: MemoryStore(),
-    "sqlite": lambda folder: SqliteStore(folder / "store.sqlite"),
-}
+ENGINES: dict[str, StoreFactory] = {"memory": MemoryStore, "sqlite": SqliteStore, "audited": AuditedStore}
 
 
-@pytest.fixture(params=ENGINES)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "store" in metafunc.fixturenames:
+        chosen = metafunc.config.getoption("--store")
+        addresses = [chosen] if chosen else [f"{name}:{{folder}}/store.sqlite" for name in ENGINES]
+        metafunc.parametrize("store", addresses, ids=lambda address: address.partition(":")[0], indirect=True)
+
+
+@pytest.fixture
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    store = ENGINES[request.param](tmp_path)
+    address: str = request.param.format(folder=tmp_path)
+    engine = ENGINES.get(address.partition(":")[0])
+    store = engine.open(address) if engine else open_store(address)
     yield store
     store.close()
 

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,10 +68,12 @@ def clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("BEDSTONE_")}
 
 
-def bedstone(*arguments: str | Path, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+def bedstone(
+    *arguments: str | Path, cwd: Path | None = None, program: Sequence[str | Path] = (BEDSTONE,), **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
     return subprocess.run(
-        [BEDSTONE, *map(str, arguments)],
+        [*program, *map(str, arguments)],
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
@@ -83,11 +85,13 @@ def bedstone(*arguments: str | Path, cwd: Path | None = None, **environment: str
 
 
 @contextmanager
-def listening(*arguments: str | Path, log: Path, **environment: str) -> Iterator[Listening]:
+def listening(
+    *arguments: str | Path, log: Path, program: Sequence[str | Path] = (BEDSTONE,), **environment: str
+) -> Iterator[Listening]:
     """`bedstone serve --transport http` on a free port, ended at the end."""
     port = free_port()
     transport = [] if "--transport" in arguments else ["--transport", "http"]
-    command: list[str | Path] = [BEDSTONE, "serve", *transport, "--port", str(port), *map(str, arguments)]
+    command: list[str | Path] = [*program, "serve", *transport, "--port", str(port), *map(str, arguments)]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=clean_environment() | environment

@@ -134,7 +134,7 @@ async def test_words_of_the_query_are_marked_and_the_match_is_named(site: Site) 
     text = await site.text("/search?q=walrus&mode=words")
     assert "<mark>walrus</mark>" in text
     assert "keyword match · score" in text
-    assert '<option value="words" selected>Keyword</option>' in text
+    assert '<option value="keyword" selected>Keyword</option>' in text
     assert "No results." in await site.text("/search/results?q=zzzz&in=knowledge")
     compared = await site.text("/search/beside?q=walrus")
     assert [title for title in ("Keyword", "Semantic", "Hybrid") if f"<h2>{title}</h2>" in compared] == [

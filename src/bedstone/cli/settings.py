@@ -1,13 +1,14 @@
 """`bedstone settings`: print every setting, its value and its source."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import click
 from pydantic import BaseModel, SecretStr
 
 from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, settings_options
-from bedstone.settings import Configuration, environment_name, setting_fields
+from bedstone.settings import Configuration, Section, environment_name, installed_sections, setting_fields
 
 
 @click.command(short_help="Print every setting, its value and its source.")
@@ -40,23 +41,23 @@ def settings(*, as_json: bool, **options: Any) -> None:
 
 
 def setting_rows(loaded: Configuration) -> list[dict[str, Any]]:
-    """Return one row per setting; secrets are masked."""
-    return [
-        {
-            "setting": key,
-            "value": _display_value(loaded, key),
-            "source": loaded.sources.get(key, "default"),
-            "meaning": info.description,
-        }
-        for key, info in setting_fields()
-    ]
+    """Return one row per setting, those of other packages last; secrets are masked."""
+    rows = list(_rows(loaded, loaded.settings))
+    for name, kind in installed_sections().items():
+        rows += _rows(loaded, loaded.settings.section(name, kind), f"{name}.")
+    return rows
 
 
-def _display_value(loaded: Configuration, key: str) -> Any:
-    node: Any = loaded.settings
+def _rows(loaded: Configuration, section: Section, prefix: str = "") -> Iterator[dict[str, Any]]:
+    for key, info in setting_fields(type(section)):
+        value = loaded.settings.data_folder if prefix + key == "data_dir" else _value(section, key)
+        source = loaded.sources.get(prefix + key, "default")
+        yield {"setting": prefix + key, "value": value, "source": source, "meaning": info.description}
+
+
+def _value(section: Section, key: str) -> Any:
+    node: Any = section
     for name in key.split("."):
         assert isinstance(node, BaseModel)
         node = getattr(node, name)
-    if key == "data_dir":
-        return loaded.settings.data_folder
     return "********" if isinstance(node, SecretStr) else node

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedstone.search.embedding import QueryEmbedder
+from bedstone.search.indexes import EMBEDDED
 from bedstone.search.indexes.opening import open_shared_index
 from bedstone.search.retriever import Profile, Retriever
 from bedstone.store.engine import Store
@@ -31,9 +32,11 @@ class LiveIndex:
         folder: Path,
         get_embedder: "Callable[[], Embedder | None]",
         profile: Profile | None = None,
+        kind: str = EMBEDDED,
     ) -> None:
         self._store = store
         self._folder = folder
+        self._kind = kind
         self._embedding = QueryEmbedder(get_embedder)
         self._profile = profile
         self._lock = threading.RLock()
@@ -101,7 +104,9 @@ class LiveIndex:
         elif embedder is not None and self._store.get_value(MODEL) not in (None, embedder.fingerprint):
             logger.warning("Using keyword search: the vectors are another model's", extra={"action": "other_model"})
             embedder = None
-        index = open_shared_index(self._store, self._folder, embedder, is_writer=self._is_writer, is_corrupt=is_corrupt)
+        index = open_shared_index(
+            self._store, self._folder, embedder, is_writer=self._is_writer, is_corrupt=is_corrupt, kind=self._kind
+        )
         self._retriever = Retriever(self._store, index, self._embedding, self._profile)
         return self._retriever
 

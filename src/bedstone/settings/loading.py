@@ -1,5 +1,6 @@
 """Merge flags, environment variables and configuration files, and remember where each value came from."""
 
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,9 +12,11 @@ import platformdirs
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from bedstone.errors import InvalidSetting
+from bedstone.errors import BedstoneError, InvalidSetting
 from bedstone.extensions import Kind
 from bedstone.settings.sections import Section, Settings, as_list
+
+logger = logging.getLogger(__name__)
 
 CONFIG_NAME = "bedstone.toml"
 DATA_NAME = ".bedstone"
@@ -53,7 +56,7 @@ def load_settings(
     environ = os.environ if environ is None else environ
     local = config or _path(environ.get(CONFIG_VARIABLE)) or local_config()
     files = list(_file_layers(local))
-    extra = _extra_sections(files, environ)
+    extra = installed_sections() if _has_unknown_section(files, environ) else {}
     fields = dict(setting_fields()) | {
         key: info for name, section in extra.items() for key, info in setting_fields(section, f"{name}.")
     }
@@ -66,7 +69,7 @@ def load_settings(
             values.pop(EXCLUSIVE.get(key, ""), None)  # the stronger source decides
     if local:
         values.setdefault("data_dir", local.resolve().parent / DATA_NAME)
-    settings = _validate(_nested(values), sources, extra, fields)
+    settings = _validate(_build_tree(values), sources, extra, fields)
     return Configuration(settings, sources, list(_unknown_variables(environ, fields)))
 
 
@@ -90,21 +93,30 @@ def environment_name(key: str) -> str:
     return PREFIX + key.replace(".", "__").upper()
 
 
-def _extra_sections(files: Sequence[_Layer], environ: Mapping[str, str]) -> dict[str, type[Section]]:
-    """Return the sections that toolsets of other packages declare, as far as a file or a variable names them."""
+def installed_sections() -> Sections:
+    """Return the sections that toolsets of other packages declare, by the names of the toolsets."""
+    toolsets: Kind[Any] = Kind("toolsets", {})
+    sections: dict[str, type[Section]] = {}
+    for name in toolsets.installed():
+        try:
+            section = getattr(toolsets.load(name), "settings", None)
+        except (ImportError, AttributeError, BedstoneError) as error:
+            logger.warning("Ignoring the toolset %r of another package: %s", name, error)
+            continue
+        if section is not None and name not in Settings.model_fields:
+            sections[name] = section
+    return sections
+
+
+def _has_unknown_section(files: Sequence[_Layer], environ: Mapping[str, str]) -> bool:
+    """Return whether a section may belong to another package: only then is the metadata of packages read."""
     named = {key.partition(".")[0] for layer in files for key in layer.values if "." in key}
     named |= {
         name.removeprefix(PREFIX).partition("__")[0].lower()
         for name in environ
         if name.startswith(PREFIX) and "__" in name
     }
-    unknown = named - Settings.model_fields.keys()
-    if not unknown:
-        return {}
-    toolsets: Kind[Any] = Kind("toolsets", {})
-    installed = {name.lower(): name for name in toolsets.installed()}
-    found = {name: getattr(toolsets.load(installed[name]), "settings", None) for name in unknown if name in installed}
-    return {name: section for name, section in found.items() if section is not None}
+    return not named <= Settings.model_fields.keys()
 
 
 def _validate(tree: dict[str, Any], sources: Mapping[str, str], extra: Sections, fields: Fields) -> Settings:
@@ -112,8 +124,9 @@ def _validate(tree: dict[str, Any], sources: Mapping[str, str], extra: Sections,
     try:
         sections = {}
         for name, section in extra.items():
-            prefix = f"{name}."
-            sections[name] = section.model_validate(tree.pop(name, {}))
+            if name in tree:
+                prefix = f"{name}."
+                sections[name] = section.model_validate(tree.pop(name))
         prefix = ""
         return Settings.model_validate(tree).with_sections(sections)
     except ValidationError as error:
@@ -164,7 +177,7 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
             yield f"{prefix}{name}", value
 
 
-def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
+def _build_tree(values: Mapping[str, Any]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for key, value in values.items():
         *sections, name = key.split(".")
@@ -207,7 +220,8 @@ def _explain(error: ValidationError, prefix: str, sources: Mapping[str, str], fi
     key = prefix + ".".join(str(part) for part in problem["loc"])
     source = next((sources[name] for name in sources if name == key or name.startswith(f"{key}.")), "the settings")
     if problem["type"] == "extra_forbidden":
-        near = get_close_matches(key, list(fields), n=1)
+        sections = dict.fromkeys(name.partition(".")[0] for name in fields)
+        near = get_close_matches(key, [*fields, *sections], n=1)
         guess = f" Did you mean {near[0]}?" if near else " `bedstone settings` lists all of them."
         return f"Unknown setting {key} (from {source}).{guess}"
     return f"Invalid value for {key} (from {source}): {problem['msg']}"

@@ -1,6 +1,6 @@
 """Every setting: its name, type, default and one line of help."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -105,6 +105,7 @@ class OcrSettings(Section):
 
 
 class SearchSettings(Section):
+    index: str = Field("embedded", description="Search index of added files: embedded, or one from another package")
     default_top_k: int = Field(10, ge=1, description="Default number of results of knowledge-search")
     max_top_k: int = Field(50, ge=1, le=1_000, description="Maximum number of results of knowledge-search")
 
@@ -170,6 +171,11 @@ class Settings(Section):
         """Return the same settings with the sections of other packages."""
         self._extra = dict(sections)
         return self
+
+    @property
+    def other_sections(self) -> Collection[str]:
+        """Return the names of the sections of other packages that are set."""
+        return self._extra.keys()
 
     @property
     def data_folder(self) -> Path:

@@ -39,8 +39,9 @@ class ToolsetSpec:
 
     `toolset` names a class with a classmethod `build(context: ToolsetContext)`. `service` names a function from a
     `ServiceContext` to a `Service`; a server opens it at once if `starts_at_once` says so. `pages` names a function
-    from the web frame to routes. `settings` is the section `[label]` of the configuration. `source_title` makes the
-    service a source of the search over everything.
+    from the web frame to routes; they render the files in the folder `templates` of the package `templates` as
+    `label/NAME`. `settings` is the section `[label]` of the configuration. `source_title` makes the service a source of
+    the search over everything.
     """
 
     label: str
@@ -51,6 +52,7 @@ class ToolsetSpec:
     starts_at_once: "Callable[[Settings], bool]" = lambda _: False
     source_title: str | None = None
     pages: str | None = None
+    templates: str | None = None
     navigation: tuple[NavigationItem, ...] = ()
 
 

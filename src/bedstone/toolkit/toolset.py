@@ -51,7 +51,8 @@ class Toolset:
     @classmethod
     def build(cls, context: ToolsetContext) -> "Toolset":
         """Build the toolset from the settings and its service."""
-        return cls(read_only=context.read_only)
+        service = (context.service,) if context.service is not None else ()
+        return cls(*service, read_only=context.read_only)
 
     def opened(self) -> AbstractAsyncContextManager[object]:
         """Enter when the product opens and leave when it closes: its service works in between."""

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, PrefixLoader
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -67,9 +67,9 @@ class Pages:
         items = (item for spec in self.specs.values() for item in spec.navigation)
         self.navigation = [*FIRST_ITEMS, *items, *LAST_ITEMS]
         self.sources = {label: spec.source_title for label, spec in self.specs.items() if spec.source_title}
-        self._templates = Environment(
-            loader=FileSystemLoader(HERE / "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True
-        )
+        own = {label: PackageLoader(spec.templates) for label, spec in self.specs.items() if spec.templates}
+        loader = ChoiceLoader([FileSystemLoader(HERE / "templates"), PrefixLoader(own)])
+        self._templates = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
         self._templates.filters["pretty"] = pretty_json
         self._templates.globals["version"] = __version__
 

@@ -16,15 +16,18 @@ def open_knowledge(context: ServiceContext) -> "KnowledgeBase":
     """Return the knowledge base of the data folder, resuming interrupted work."""
     from bedstone.ingest.chunking.by_size import SplitOptions  # noqa: PLC0415 - the engine
     from bedstone.ingest.extraction import ReadOptions  # noqa: PLC0415
+    from bedstone.search.indexes import INDEXES  # noqa: PLC0415
     from bedstone.services.knowledge.add_file import ReadingOptions  # noqa: PLC0415
     from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions  # noqa: PLC0415
     from bedstone.store.opening import open_store  # noqa: PLC0415
 
     settings = context.settings
+    INDEXES.check(settings.search.index)
     storage, chunking, ocr = settings.storage, settings.chunking, settings.ocr
     options = KnowledgeOptions(
         documents_path=layout.knowledge_documents(settings),
         index_path=layout.knowledge_index(settings),
+        index=settings.search.index,
         # Files uploaded through the page pass through a folder of the server.
         allowed_roots=[*storage.allowed_roots, layout.uploads(settings)] if storage.allowed_roots else [],
         watched_folders=watched_folders(settings),
@@ -45,6 +48,8 @@ def open_knowledge(context: ServiceContext) -> "KnowledgeBase":
     )
     file = options.index_path / "knowledge.sqlite"
     is_frozen = options.read_only and file.exists() and not os.access(file, os.W_OK)
+    if not is_frozen:
+        options.index_path.mkdir(parents=True, exist_ok=True)  # the store may be elsewhere, the indexes are here
     store = open_store(storage.database or file, read_only=is_frozen, durable=not is_frozen)
     base = KnowledgeBase(store, options, context.embedders.get)
     base.open()

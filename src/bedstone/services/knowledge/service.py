@@ -15,6 +15,7 @@ from bedstone.ingest.reader import sweep_scratch
 from bedstone.records import Counts, StoredChunk, Task
 from bedstone.search.filters import Filter, OneOf
 from bedstone.search.hits import Mode, SearchRequest
+from bedstone.search.indexes import EMBEDDED
 from bedstone.search.live_index import LiveIndex
 from bedstone.search.matching import Matcher
 from bedstone.search.retriever import Profile
@@ -49,6 +50,7 @@ class KnowledgeOptions:
 
     documents_path: Path
     index_path: Path
+    index: str = EMBEDDED
     allowed_roots: Sequence[Path] = ()
     watched_folders: Sequence[Path] = ()
     max_file_size_mb: int = 100
@@ -129,7 +131,7 @@ class KnowledgeBase(Service):
             allowed_roots=options.allowed_roots,
             max_file_size_mb=options.max_file_size_mb,
         )
-        self._index = LiveIndex(store, options.index_path, embedder, PROFILE)
+        self._index = LiveIndex(store, options.index_path, embedder, PROFILE, options.index)
         self._handler = AddFileHandler(store, self._storage, self._index, self.collections, options.reading)
         self._tasks = TaskRunner(store, self._handler, workers=options.max_concurrent_tasks, lock=store.lock("owner"))
         self._archive = Archive(store, self._storage, self.collections)

@@ -6,7 +6,8 @@ from bedstone.toolkit import NavigationItem, ToolsetSpec
 
 def has_work(settings: Settings) -> bool:
     """Return whether there may be tasks to resume or folders to watch."""
-    return bool(settings.storage.watch) or (layout.knowledge_index(settings) / "knowledge.sqlite").exists()
+    storage = settings.storage
+    return bool(storage.watch or storage.database) or (layout.knowledge_index(settings) / "knowledge.sqlite").exists()
 
 
 SPEC = ToolsetSpec(
