@@ -8,7 +8,7 @@ VENV_PYTHON := $(BIN)/python$(if $(WINDOWS),.exe)
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check prose test coverage docs bench bench-server bench-search bench-knowledge bench-salesforce bench-pages soak conformance outside-clients screenshots clean
+.PHONY: help setup run check test coverage docs bench bench-server bench-search bench-knowledge bench-salesforce bench-pages soak conformance outside-clients screenshots clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,13 +44,11 @@ run: setup  ## Serve the demo content and the web page on http://localhost:3000
 	@$(BIN)/bedstone docs build demo/docs --config demo/bedstone.toml --description "Kestrel Fleet API (demo content)"
 	@$(BIN)/bedstone serve --transport http --port $(PORT) --config demo/bedstone.toml
 
-check: setup  ## Check formatting, lint, types, import layers and generated docs
+check: setup  ## Check formatting, lint, types, import layers, generated docs, spelling and wording
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@layers=$$($(BIN)/lint-imports --no-cache 2>&1) || { echo "$$layers"; exit 1; }
 	@$(BIN)/python docs/build.py --check
-
-prose: setup  ## Check spelling and wording
 	@$(BIN)/codespell
 	@$(BIN)/python scripts/check_prose.py
 

@@ -3,8 +3,8 @@
     scripts/check_prose.py [PATH ...]
 
 Reads Markdown, HTML and JavaScript (without code spans), and comments, docstrings, messages and names in Python. Prints one line for each
-finding and exits with 1 if there is one. A line that must stay as it is, because a contract prints it, carries the comment
-`# prose: ok` (in Markdown and HTML `<!-- prose: ok -->`). Files that start with a "Generated" comment are skipped: fix
+finding and exits with 1 if there is one. A line that must stay as it is, because a contract prints it or other packages use the name,
+carries the comment `# prose: ok` (in Markdown and HTML `<!-- prose: ok -->`). Files that start with a "Generated" comment are skipped: fix
 their source instead.
 """
 

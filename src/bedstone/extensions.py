@@ -33,7 +33,7 @@ class Kind(Generic[T]):
 
     def names(self) -> list[str]:
         """Return every listed name, built-in ones first."""
-        return [*self.builtin, *(name for name in self.installed() if name not in self.builtin)]
+        return [*self.builtin, *(name for name in self.find_installed() if name not in self.builtin)]
 
     def check(self, name: str) -> None:
         """Raise an error with the nearest name if there is no such extension."""
@@ -55,14 +55,14 @@ class Kind(Generic[T]):
                 f"{name!r} needs the package {missing!r}. Install it with: {install}", package=missing
             ) from error
 
-    def installed(self) -> dict[str, str]:
+    def find_installed(self) -> dict[str, str]:
         """Return the extensions that other packages register."""
         from importlib.metadata import entry_points  # noqa: PLC0415 - reads the metadata of every installed package
 
         return {point.name: point.value for point in entry_points(group=f"bedstone.{self.name}")}
 
     def _target(self, name: str) -> str:
-        if target := self.builtin.get(name) or self._hidden.get(name) or self.installed().get(name):
+        if target := self.builtin.get(name) or self._hidden.get(name) or self.find_installed().get(name):
             return target
         valid = self.names()
         near = get_close_matches(name, valid, n=1)

@@ -16,7 +16,7 @@ from PIL import Image
 from bedstone.ingest.detection import detect, find_format, format_of, is_image, supported_formats
 from bedstone.ingest.formats import FORMATS
 from bedstone.ingest.reader import read_whole
-from bedstone.services.knowledge.errors import unsupported
+from bedstone.services.knowledge.errors import unsupported_format
 from ingest.test_reader import (
     A,
     P,
@@ -305,7 +305,7 @@ def test_declarations_are_consistent() -> None:
 
 
 def test_an_unsupported_file_names_the_formats_of_the_contract_first() -> None:
-    error = unsupported(".exe")
+    error = unsupported_format(".exe")
     assert str(error) == "Unsupported file format: .exe. Use PDF, DOCX, PPTX, XLSX, HTML, JPG, PNG, or SVG"
     assert error.details == {
         "supported_formats": ["pdf", "docx", "pptx", "xlsx", "html", "jpg", "png", "svg"],

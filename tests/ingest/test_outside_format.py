@@ -44,7 +44,7 @@ import json, os, sys, zipfile
 from pathlib import Path
 from bedstone.ingest.detection import detect, find_format, format_of, supported_formats
 from bedstone.ingest.reader import read_whole
-from bedstone.services.knowledge.errors import unsupported
+from bedstone.services.knowledge.errors import unsupported_format
 
 folder = Path(sys.argv[1])
 (folder / "guide.adoc").write_text("// draft\\n= Guide\\n\\n== Valves\\n\\nTurn the valve.")
@@ -62,7 +62,7 @@ print(json.dumps({
     "processes": [shelf_notes.metadata["process"], str(os.getpid())],
     "by_suffix": format_of("GUIDE.ADOC"),
     "pdf": find_format("pdf").reader,
-    "additional": sorted(unsupported(".exe").details["additional_formats"][-2:]),
+    "additional": sorted(unsupported_format(".exe").details["additional_formats"][-2:]),
     "reader_loaded": "acme_diary.adoc_reader" in sys.modules,
 }))
 """

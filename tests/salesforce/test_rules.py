@@ -12,7 +12,7 @@ from bedstone.salesforce.validation import Message, validate
 from bedstone.salesforce.validation.advice import anti_patterns
 from bedstone.salesforce.validation.rule import Rule
 from bedstone.salesforce.validation.rules import RULES
-from support.schema import a_schema
+from support.schemas import a_schema_for_rules
 
 # What the examples of a code say, in the order of the table: type, message, fix.
 EXPECTED: dict[str, list[tuple[str, str, str | None]]] = {
@@ -418,7 +418,7 @@ def explain(name: str, owner: ObjectSchema) -> str | None:
 
 @pytest.fixture(scope="module")
 def graph() -> SchemaGraph:
-    return a_schema()
+    return a_schema_for_rules()
 
 
 def messages(query: str, graph: SchemaGraph) -> list[Message]:

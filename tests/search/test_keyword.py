@@ -159,7 +159,7 @@ def test_it_follows_the_store(index: KeywordIndex, store: MemoryStore) -> None:
     assert found(index, store, "setReadTimeout") == []
     last = store.last_change()
     assert last
-    assert index.applied == (last.seq, last.stamp)
+    assert index.last_applied == (last.seq, last.stamp)
 
 
 def test_it_forgets_another_history(tmp_path: Path, store: MemoryStore) -> None:
@@ -182,7 +182,7 @@ def test_it_is_there_again_after_a_restart(tmp_path: Path, store: MemoryStore) -
     assert found(again, store, "backoff") == ["retries"]
     last = store.last_change()
     assert last
-    assert again.applied == (last.seq, last.stamp)
+    assert again.last_applied == (last.seq, last.stamp)
 
 
 def test_an_index_of_another_version_is_built_again(tmp_path: Path, store: MemoryStore) -> None:
@@ -192,7 +192,7 @@ def test_an_index_of_another_version_is_built_again(tmp_path: Path, store: Memor
     del index
     (tmp_path / "words" / "version.json").write_text("0")
     again = KeywordIndex(tmp_path / "words")
-    assert again.applied == (0, 0)
+    assert again.last_applied == (0, 0)
     again.catch_up(store)
     assert found(again, store, "backoff") == ["retries"]
     again.finish()

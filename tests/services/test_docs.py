@@ -24,6 +24,7 @@ from bedstone.services.docs.builder import BuildOptions, BuildReport, DocsBuilde
 from bedstone.services.docs.corpus import DocsCorpus
 from bedstone.services.docs.index_folder import IndexFolder
 from bedstone.services.docs.library import DocsLibrary
+from bedstone.services.docs.metadata import Facet
 from bedstone.services.docs.service import DocsService
 from bedstone.services.docs.source.folder import DocumentsFolder
 from bedstone.services.docs.validation import validate_documents
@@ -110,7 +111,7 @@ def test_formats_beside_markdown(write: Write, tmp_path: Path) -> None:
     (signs,), _, _ = corpus.read("signs.html#the-select-element")
     for text in ("The <select> element", "List<String> and __init__ a*b*c", "# no", "x = `1`"):
         assert text in signs.plain
-    assert corpus.metadata["files"]["page.html"] == {"title": "Site"}
+    assert corpus.metadata.files["page.html"] == "Site"
     corpus.close()
 
 
@@ -632,12 +633,11 @@ def test_manifests_count_wherever_they_are(write: Write, tmp_path: Path) -> None
     report = build(source, tmp_path / "index")
     assert report.warnings == ["empty/.docs-mcp.json: Manifest is not valid JSON"]
     metadata = IndexFolder(tmp_path / "index").existing_metadata
-    assert metadata["mcpServerInstructions"] == "Top says."
-    assert metadata["taxonomy"]["language"]["vector_collapse"]
-    assert metadata["taxonomy"]["language"]["description"] == "Of the SDK"
+    assert metadata.instructions == "Top says."
+    assert metadata.taxonomy["language"] == Facet("Of the SDK", ("go",), collapses_variants=True)
     (source / ".docs-mcp.json").write_text('{"version": "1"}')
     build(source, tmp_path / "index")
-    assert IndexFolder(tmp_path / "index").existing_metadata["mcpServerInstructions"] is None
+    assert IndexFolder(tmp_path / "index").existing_metadata.instructions is None
 
 
 def test_one_bad_file_costs_itself(write: Write, tmp_path: Path) -> None:

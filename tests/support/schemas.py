@@ -1,6 +1,7 @@
 """Small schemas, built in memory: objects with the fields a test needs."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,9 +9,10 @@ from bedstone.salesforce.graph.model import Child, Choice, Field, ObjectSchema, 
 from bedstone.salesforce.graph.names import words_of
 
 
-def a_schema(*objects: ObjectSchema) -> SchemaGraph:
+def a_schema(*objects: ObjectSchema, unsynced: Sequence[str] = ()) -> SchemaGraph:
     """Return a schema of some objects; each lookup gives its parent a child relationship, as in an org."""
-    return SchemaGraph.of(replace(item, children=tuple(_children(item.name, objects))) for item in objects)
+    linked = [replace(item, children=tuple(_children(item.name, objects))) for item in objects]
+    return SchemaGraph.of(linked, unsynced=unsynced)
 
 
 def an_object(name: str, *fields: Field, plural: str | None = None, **facts: Any) -> ObjectSchema:
@@ -39,6 +41,19 @@ def a_lookup(name: str, *targets: str, **facts: Any) -> Field:
     """Return a field that points to other objects; its relationship is its name without the ending."""
     relationship = f"{name[:-1]}r" if name.endswith("__c") else name.removesuffix("Id")
     return a_field(name, "reference", reference_to=targets, relationship=relationship, **facts)
+
+
+def some_fields(specs: str) -> Iterator[Field]:
+    """Read fields such as `Name`, `Amount:currency`, `WhatId>Account,Case` and `Industry=Banking,Retail`."""
+    for spec in specs.split():
+        name, sign, rest = re.fullmatch(r"(\w+)([:>=]?)(.*)", spec).groups()  # type: ignore[union-attr]
+        match sign:
+            case ">":
+                yield a_lookup(name, *rest.split(","))
+            case "=":
+                yield a_field(name, "picklist", *rest.split(","))
+            case _:
+                yield a_field(name, rest or "string")
 
 
 def a_crm_schema() -> SchemaGraph:
@@ -97,11 +112,63 @@ def a_crm_schema() -> SchemaGraph:
     )
 
 
+def a_schema_for_rules() -> SchemaGraph:
+    """Return standard objects and some with rules of their own; `Asset` is an object that was not synced."""
+    return a_schema(*_sales(), *_service(), *_special(), unsynced=["Asset"])
+
+
+def _sales() -> Iterator[ObjectSchema]:
+    yield _record(
+        "Account",
+        "ParentId>Account Site Phone:phone AnnualRevenue:currency BillingCity BillingAddress:address "
+        "Industry=Banking,Retail",
+        a_field("Rating", "picklist", "Hot", "Warm", "Cold", is_restricted=True),
+        a_field("Description", "textarea", filterable=False, sortable=False, groupable=False, length=32_000),
+        a_field("Legacy_Code__c", is_deprecated=True),
+        prefix="001",
+        scopes=("everything", "mine", "team"),
+    )
+    yield _record(
+        "Contact",
+        "AccountId>Account LastName Email:email",
+        a_field("Interests__c", "multipicklist", "Golf", "Sailing", groupable=False),
+        prefix="003",
+    )
+    yield _record(
+        "Opportunity",
+        "AccountId>Account StageName Amount:currency CloseDate:date IsWon:boolean",
+        a_field("ExpectedRevenue", "currency", is_calculated=True),
+        plural="Opportunities",
+        prefix="006",
+    )
+
+
+def _service() -> Iterator[ObjectSchema]:
+    yield _record("Case", "AccountId>Account ContactId>Contact Subject Status Priority", prefix="500")
+    yield _record("Task", "WhatId>Account,Case,Opportunity WhoId>Contact,Lead Subject", prefix="00T")
+    yield _record("User", "ManagerId>User Email:email", prefix="005")
+
+
+def _special() -> Iterator[ObjectSchema]:
+    yield _record("ContentDocumentLink", "LinkedEntityId>Account,Contact ContentDocumentId>ContentDocument")
+    yield _record("Knowledge__kav", "PublishStatus=Online,Draft")
+    yield _record("EntityDefinition", "QualifiedApiName")
+    yield _record("Invoice__x", "Total__c:currency")
+    yield _record("AccountChangeEvent", "", queryable=False)
+
+
+def _record(name: str, specs: str, *fields: Field, **facts: Any) -> ObjectSchema:
+    """Return an object with a name, an owner and these fields."""
+    common = "Name OwnerId>User CreatedById>User LastModifiedById>User"
+    return an_object(name, *some_fields(f"{common} {specs}"), *fields, **facts)
+
+
 def _children(name: str, objects: tuple[ObjectSchema, ...]) -> Iterator[Child]:
     """Yield the lookups to an object; the first one of each child object has a relationship name."""
     for child in objects:
         links = [field.name for field in child.fields if name in field.reference_to]
-        relationship = child.plural.replace(" ", "") + ("__r" if child.is_custom else "")
+        beginning = "Child" if child.name == name else ""  # as in ChildAccounts
+        relationship = beginning + child.plural.replace(" ", "") + ("__r" if child.is_custom else "")
         for place, link in enumerate(links):
             yield Child(child.name, link, relationship if place == 0 else None)
 

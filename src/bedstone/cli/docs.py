@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +17,7 @@ from bedstone.settings import layout
 
 if TYPE_CHECKING:
     from bedstone.services.docs.builder import BuildReport
+    from bedstone.services.docs.corpus import DocsCorpus
 
 DOCS_FLAGS = {"--data-dir": "data_dir"}
 QUIET_SECONDS = 10.0  # between lines of progress without a terminal
@@ -139,22 +141,22 @@ def inspect(index: Path | None, path: str | None, as_json: bool, **options: Any)
         click.echo()
 
 
-def _index_facts(corpus: Any, folder: Path) -> dict[str, Any]:
+def _index_facts(corpus: "DocsCorpus", folder: Path) -> dict[str, Any]:
     metadata = corpus.metadata
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return {
         "index": str(folder),
-        "description": metadata["corpus_description"],
-        **metadata["stats"],
-        "embedding": (metadata["embedding"] or {}).get("model"),
+        "description": metadata.description,
+        **asdict(metadata.stats),
+        "embedding": metadata.embedding.model if metadata.embedding else None,
         "megabytes": round(size / 1e6, 1),
-        "facets": {key: entry["values"] for key, entry in metadata["taxonomy"].items()},
-        "prompts": [prompt["name"] for prompt in metadata["prompts"]],
-        "instructions": metadata["mcpServerInstructions"],
+        "facets": {key: list(facet.values) for key, facet in metadata.taxonomy.items()},
+        "prompts": [prompt.name for prompt in metadata.prompts],
+        "instructions": metadata.instructions,
     }
 
 
-def _chunk_facts(corpus: Any, path: str) -> list[dict[str, Any]]:
+def _chunk_facts(corpus: "DocsCorpus", path: str) -> list[dict[str, Any]]:
     chunks = corpus.chunks_of(path)
     if not chunks:
         try:

@@ -41,7 +41,7 @@ def add(paths: tuple[str, ...], force_ocr: bool, contexts: tuple[str, ...], as_j
     if not files:
         raise InvalidInput("No supported files found.")
     rows: list[dict[str, Any]] = []
-    with _opened(options) as base:
+    with _open_base(options) as base:
         tasks: dict[Path, Task] = {}
         base.collections.check(contexts)
         for path in files:
@@ -81,7 +81,7 @@ def watch(folder: Path, once: bool, contexts: tuple[str, ...], **options: Any) -
                 reason = f": {report.failed[name]}" if kind == "failed" else ""
                 click.echo(f"{kind:8} {Path(name).relative_to(folder.resolve())}{reason}")
 
-    with _opened(options) as base:
+    with _open_base(options) as base:
         sync = base.folder_sync(folder, base.collections.check(contexts) if contexts else ())
         if not sync.lock.acquire():
             raise InvalidInput(f"Another process keeps {folder} in sync already.")
@@ -117,7 +117,7 @@ def search(
         chosen = {"filters": {"format": list(formats)} if formats else None, "context": context}
         given = {name: value for name, value in chosen.items() if value is not None}
         call_and_print("knowledge-search", {"query": query, "top_k": top_k, **given}, _with_toolset(options))
-    with _opened(options) as base:
+    with _open_base(options) as base:
         filters = {"format": list(formats)} if formats else {}
         try:
             hits = base.search(KnowledgeQuery(query, top_k, filters=filters, collection=context))
@@ -221,7 +221,7 @@ def status(**options: Any) -> None:
 @settings_options(KNOWLEDGE_FLAGS)
 def export_all(file: Path, **options: Any) -> None:
     """Write all documents and collections to one file."""
-    with _opened(options) as base, progress_bar() as bar:
+    with _open_base(options) as base, progress_bar() as bar:
         line = bar.add_task("Writing", total=base.count_documents())
         count = base.export_to(file, lambda name: bar.update(line, description=name, advance=1))
     click.echo(f"{count} documents written to {file}.")
@@ -234,7 +234,7 @@ def import_all(file: Path, **options: Any) -> None:
     """Add the documents of an export; skip those whose content exists already."""
     from bedstone.services.knowledge.records import AddFile
 
-    with _opened(options) as base, progress_bar() as bar:
+    with _open_base(options) as base, progress_bar() as bar:
         line = bar.add_task("Reading", total=None)
         tasks = list(base.import_from(file, lambda name: bar.update(line, description=name)))
         bar.update(line, total=len(tasks))
@@ -323,7 +323,7 @@ def _with_toolset(options: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _opened(options: dict[str, Any]) -> "Iterator[KnowledgeBase]":
+def _open_base(options: dict[str, Any]) -> "Iterator[KnowledgeBase]":
     from bedstone.app import open_services
 
     with open_services(configuration(options).settings) as services:

@@ -63,7 +63,7 @@ def _builtin_formats() -> Mapping[str, Format]:
 @cache
 def _installed_formats() -> Mapping[str, Format]:
     found: dict[str, Format] = {}
-    for name in FORMATS.installed():
+    for name in FORMATS.find_installed():
         try:
             declaration = FORMATS.load(name)
             found[declaration.name] = declaration

@@ -1,1 +1,1 @@
-"""Salesforce: its query languages, a client, and an org of our own to try them on."""
+"""Salesforce: its query languages, a client, and a demo org to try them on."""

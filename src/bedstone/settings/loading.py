@@ -97,7 +97,7 @@ def installed_sections() -> Sections:
     """Return the sections that toolsets of other packages declare, by the names of the toolsets."""
     toolsets: Kind[Any] = Kind("toolsets", {})
     sections: dict[str, type[Section]] = {}
-    for name in toolsets.installed():
+    for name in toolsets.find_installed():
         try:
             section = getattr(toolsets.load(name), "settings", None)
         except (ImportError, AttributeError, BedstoneError) as error:

@@ -138,7 +138,7 @@ def _has_whole(value: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
     items = WANTED_ITEMS.format(items="repair_json(text)")
     found = f"SELECT text FROM (SELECT DISTINCT {value} AS text FROM document) WHERE EXISTS ({items})"
     missing = f" OR {value} IS NULL" if None in values else ""
-    return f"({value} IN ({found}){missing})", [_wanted(values)]
+    return f"({value} IN ({found}){missing})", [_encode_values(values)]
 
 
 def _has_member(value: str, key: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
@@ -146,10 +146,10 @@ def _has_member(value: str, key: str, values: Sequence[Any]) -> tuple[str, list[
     data = f"iif(json_valid({value}), {value}, repair_json({value}))"
     items = WANTED_ITEMS.format(items=MEMBER_ITEMS.format(data=data))
     quick, words = _quick_check(values)
-    return f"{quick}EXISTS ({items})", [*words, _bindable(key), _wanted(values)]
+    return f"{quick}EXISTS ({items})", [*words, _bindable(key), _encode_values(values)]
 
 
-def _wanted(values: Sequence[Any]) -> str:
+def _encode_values(values: Sequence[Any]) -> str:
     """Return values as JSON, without NaN and infinity, which no JSON has."""
     finite = [value for value in values if not isinstance(value, float) or isfinite(value)]
     return _bindable(json.dumps(finite, ensure_ascii=False))

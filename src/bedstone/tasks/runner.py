@@ -196,7 +196,7 @@ class TaskRunner:
         thread.start()
 
     def _supervise(self) -> None:
-        """Serve the requests of other processes; become the owner when there is none."""
+        """Serve the requests of other processes; become the owner if no process is."""
         while not self._stop.wait(TICK_SECONDS):
             try:
                 if not self.is_owner and self._lock is not None and self._lock.acquire():

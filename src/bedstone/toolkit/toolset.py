@@ -54,7 +54,7 @@ class Toolset:
         service = (context.service,) if context.service is not None else ()
         return cls(*service, read_only=context.read_only)
 
-    def opened(self) -> AbstractAsyncContextManager[object]:
+    def opened(self) -> AbstractAsyncContextManager[object]:  # prose: ok - public API
         """Enter when the product opens and leave when it closes: its service works in between."""
         return self.service.serving() if self.service is not None else nullcontext()
 
@@ -71,7 +71,7 @@ class Toolset:
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress = SILENT) -> Reply:
         """Call a tool and return its reply; errors are replies in the contract's shape."""
         tool = self._tool(name)
-        reply = await self._guarded(tool, lambda: tool.run(dict(arguments), progress))
+        reply = await self._guard(tool, lambda: tool.run(dict(arguments), progress))
         if not isinstance(reply, Reply):
             reply = Reply.of(reply)
         if tool.large and len(reply.text) > MAX_STRUCTURED_CHARACTERS:
@@ -85,7 +85,7 @@ class Toolset:
         async def start() -> TaskView:
             return await self.start_task(name, tool.arguments.parse(dict(arguments)))
 
-        view: TaskView | Reply = await self._guarded(tool, start)
+        view: TaskView | Reply = await self._guard(tool, start)
         return view
 
     async def start_task(self, name: str, arguments: Arguments) -> TaskView:
@@ -102,7 +102,7 @@ class Toolset:
             raise UnknownTool(f"Unknown tool: {name}")
         return tool
 
-    async def _guarded(self, tool: Tool, work: Callable[[], Awaitable[Any]]) -> Any:
+    async def _guard(self, tool: Tool, work: Callable[[], Awaitable[Any]]) -> Any:
         try:
             if self._read_only and not tool.read_only:
                 raise ReadOnly(f"This server is read-only; {tool.name} would change something.")

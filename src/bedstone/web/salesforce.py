@@ -89,7 +89,7 @@ class _SchemaPages:
         ]
 
     async def list_objects(self, request: Request) -> Response:
-        orgs = await self._schemas.run(lambda schemas: [org.name for org in schemas.known()])
+        orgs = await self._schemas.run(lambda schemas: [org.name for org in schemas.known_orgs()])
         if _org(request) is None and len(orgs) > 1:
             try:
                 await self._org_schema(request)

@@ -5,7 +5,7 @@ from datetime import date
 from typing import Any
 
 from bedstone.salesforce.demo_org.dates import format_moment, parse_moment
-from bedstone.salesforce.demo_org.errors import ApiError, malformed
+from bedstone.salesforce.demo_org.errors import ApiError, malformed_query
 from bedstone.salesforce.demo_org.schema import ID_TYPES, NUMBER_TYPES, TEXT_TYPES, FieldType
 from bedstone.salesforce.demo_org.scope import DATE_FUNCTIONS, Resolved, Scope
 from bedstone.salesforce.ids import long_id
@@ -83,12 +83,12 @@ class Conditions:
 
     def _resolve(self, expression: Expression | Sum) -> Resolved:
         if isinstance(expression, Sum):
-            raise malformed(f"unexpected token: '{expression.operator}'", expression.span[0])
+            raise malformed_query(f"unexpected token: '{expression.operator}'", expression.span[0])
         if isinstance(expression, Call) and expression.name.lower() in SELECT_ONLY:
-            raise malformed(f"{expression.name} can not be used in a filter", expression.span[0])
+            raise malformed_query(f"{expression.name} can not be used in a filter", expression.span[0])
         found = self._scope.expression(expression)
         if found.is_aggregate and not self._having:
-            raise malformed(f"Grouped field should not be aggregated: {_name(expression)}", expression.span[0])
+            raise malformed_query(f"Grouped field should not be aggregated: {_name(expression)}", expression.span[0])
         if not found.field.filterable and not found.is_aggregate and isinstance(expression, Path):
             if found.field.type == "address":
                 raise ApiError("INVALID_FIELD", "Address fields can only be filtered using Distance expressions")
@@ -103,7 +103,7 @@ class Conditions:
         left = self._resolve(node.left)
         field, operator = left.field, node.operator
         if isinstance(node.left, Distance) and operator not in ("<", ">"):
-            raise malformed("Only < and > are allowed with DISTANCE", node.span[0])
+            raise malformed_query("Only < and > are allowed with DISTANCE", node.span[0])
         if field.type in ("address", "location") and not isinstance(node.left, Distance):
             raise ApiError("INVALID_FIELD", "Address fields can only be filtered using Distance expressions")
         if operator == "LIKE":
@@ -112,10 +112,10 @@ class Conditions:
             kind = "boolean" if field.type == "boolean" else "id"
             raise ApiError("INVALID_QUERY_FILTER_OPERATOR", f"invalid operator on {kind} field", position=node.span[0])
         if isinstance(node.right, Money) and left.is_aggregate:
-            raise malformed("A currency can not be compared with an aggregate", node.right.span[0])
+            raise malformed_query("A currency can not be compared with an aggregate", node.right.span[0])
         if isinstance(node.right, DateLiteral):
             if isinstance(node.left, Call) and node.left.name.lower() in DATE_FUNCTIONS:
-                raise malformed(f"{node.left.name} can not be compared with a date literal", node.right.span[0])
+                raise malformed_query(f"{node.left.name} can not be compared with a date literal", node.right.span[0])
             return self._in_range(left, operator, node.right)
         value = self.value(field, node.right)
         if field.type == "boolean":
@@ -139,13 +139,13 @@ class Conditions:
         if left.field.type in ID_TYPES:
             raise ApiError("INVALID_QUERY_FILTER_OPERATOR", "invalid operator on id field")
         if left.owner is not None and left.owner.name.endswith("__x"):
-            raise malformed("LIKE is not supported on external objects")
+            raise malformed_query("LIKE is not supported on external objects")
         if left.field.type not in TEXT_TYPES or left.field.type == "multipicklist":
             raise ApiError("INVALID_QUERY_FILTER_OPERATOR", f"invalid operator on {left.field.type} field")
         if isinstance(value, Null):
             return f"{left.sql} IS NULL", left.params
         if not isinstance(value, Text):
-            raise malformed(f"unexpected token: '{_source_text(value)}'", value.span[0])
+            raise malformed_query(f"unexpected token: '{_source_text(value)}'", value.span[0])
         if value.value.isascii():
             return f"{left.sql} LIKE ? ESCAPE '\\'", (*left.params, value.value)
         return f"folded({left.sql}) LIKE folded(?) ESCAPE '\\'", (*left.params, value.value)
@@ -158,12 +158,12 @@ class Conditions:
         if is_counted != (literal.count is not None) or (
             is_counted and not 1 <= (literal.count or 0) <= MAX_DATE_UNITS
         ):
-            raise malformed(f"unexpected token: '{literal.name}'", literal.span[0])
+            raise malformed_query(f"unexpected token: '{literal.name}'", literal.span[0])
         calendar = self._scope.calendar
         try:
             first, last = calendar.range(literal)
         except (ValueError, OverflowError):
-            raise malformed(f"Invalid date literal: {literal.name}", literal.span[0]) from None
+            raise malformed_query(f"Invalid date literal: {literal.name}", literal.span[0]) from None
         format_day: Callable[[date], str] = date.isoformat if kind == "date" else calendar.start_of
         start, end = format_day(first), format_day(last)
         sql, extra = left.sql, left.params
@@ -230,29 +230,29 @@ class Conditions:
     def _semi_join(self, node: Membership, inner: SemiJoin, *, top: bool, junction: str) -> Sql:
         where = node.span[0]
         if junction == "OR":
-            raise malformed("Semi join sub-selects are not allowed with the 'OR' operator", where)
+            raise malformed_query("Semi join sub-selects are not allowed with the 'OR' operator", where)
         if self._having:
-            raise malformed("Semi join sub-selects are only allowed at the top level WHERE expressions.", where)
+            raise malformed_query("Semi join sub-selects are only allowed at the top level WHERE expressions.", where)
         if self._nested:
-            raise malformed("Nesting of semi join sub-selects is not supported", where)
+            raise malformed_query("Nesting of semi join sub-selects is not supported", where)
         if not top or junction == "NOT":
-            raise malformed("Semi join sub-selects are only allowed at the top level WHERE expressions.", where)
+            raise malformed_query("Semi join sub-selects are only allowed at the top level WHERE expressions.", where)
         self._semi_joins += 1
         if self._semi_joins > MAX_SEMI_JOINS:
-            raise malformed("Maximum 2 semi join sub-selects are allowed", where)
+            raise malformed_query("Maximum 2 semi join sub-selects are allowed", where)
         left = self._resolve(node.left)
         if left.field.type not in ID_TYPES or not isinstance(node.left, Path) or len(node.left.parts) > 1:
-            raise malformed("The left operand of a semi join must be an id or reference field", where)
+            raise malformed_query("The left operand of a semi join must be an id or reference field", where)
         scope = Scope.of(self._scope.schema, self._scope.calendar, inner.sources, f"s{self._semi_joins}")
         if scope.root.name.lower() in NO_SEMI_JOIN:
-            raise malformed(f"Entity '{scope.root.name}' is not supported for semi join inner selects", where)
+            raise malformed_query(f"Entity '{scope.root.name}' is not supported for semi join inner selects", where)
         if scope.root is self._scope.root:
-            raise malformed("The inner and outer selects should not be on the same object type", where)
+            raise malformed_query("The inner and outer selects should not be on the same object type", where)
         selected = scope.expression(inner.field)
         if selected.field.type not in ID_TYPES or not isinstance(inner.field, Path) or len(inner.field.parts) > 1:
-            raise malformed("The selected field of a semi join must be an id or reference field", inner.span[0])
+            raise malformed_query("The selected field of a semi join must be an id or reference field", inner.span[0])
         if not _target_objects(left, self._scope) & _target_objects(selected, scope):
-            raise malformed(
+            raise malformed_query(
                 f"The selected field '{selected.field.name}' and the filtered field '{left.field.name}' "
                 "of a semi join do not hold ids of the same object type",
                 inner.span[0],
@@ -276,7 +276,7 @@ class Conditions:
             return self._id(value)
         if kind in TEXT_TYPES | {"anyType", "base64"} and isinstance(value, Text):
             if len(value.value) > MAX_TEXT:
-                raise malformed("The string literal is longer than 4000 characters", value.span[0])
+                raise malformed_query("The string literal is longer than 4000 characters", value.span[0])
             return value.value or None
         if kind in NUMBER_TYPES and isinstance(value, Number | Money):
             return float(value.amount) if isinstance(value, Money) else value.value
@@ -298,14 +298,14 @@ class Conditions:
     @staticmethod
     def _moment(value: Moment) -> str:
         if value.kind != "time" and not MIN_YEAR <= int(value.written[:4]) <= MAX_YEAR:
-            raise malformed(f"Invalid date: {value.written}", value.span[0])
+            raise malformed_query(f"Invalid date: {value.written}", value.span[0])
         try:
             if value.kind == "datetime":
                 return format_moment(parse_moment(value.written))
             if value.kind == "date":
                 return date.fromisoformat(value.written).isoformat()
         except (ValueError, OverflowError):
-            raise malformed(f"Invalid date: {value.written}", value.span[0]) from None
+            raise malformed_query(f"Invalid date: {value.written}", value.span[0]) from None
         return f"{value.written[:8]}.000Z"
 
     @staticmethod

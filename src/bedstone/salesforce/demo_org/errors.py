@@ -91,7 +91,7 @@ def no_child(name: str, position: int | None = None) -> ApiError:
     )
 
 
-def malformed(message: str, position: int | None = None) -> ApiError:
+def malformed_query(message: str, position: int | None = None) -> ApiError:
     """Return the error for a malformed statement."""
     return ApiError("MALFORMED_QUERY", message, position=position)
 

@@ -46,7 +46,7 @@ class Faults:
         """Return the other faults."""
         return replace(self, names=self.names - {name})
 
-    def used(self, calls: int) -> int:
+    def count_used(self, calls: int) -> int:
         """Return how many of the daily API calls count as used."""
         if "limit-over" in self.names:
             return DAILY_CALLS

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bedstone.salesforce.demo_org.dates import Calendar
-from bedstone.salesforce.demo_org.errors import ApiError, malformed, no_column, no_object, no_parent
+from bedstone.salesforce.demo_org.errors import ApiError, malformed_query, no_column, no_object, no_parent
 from bedstone.salesforce.demo_org.schema import NUMBER_TYPES, TEXT_TYPES, FieldType, ObjectType, Schema, names_sql
 from bedstone.salesforce.soql.tree import Call, Distance, Expression, Geolocation, Path, Source
 
@@ -70,7 +70,7 @@ class Scope:
         for other in sources[1:]:
             parts = other.path.parts
             if parts[0].lower() not in scope.names:
-                raise malformed(
+                raise malformed_query(
                     "A driving SObject type has already been set, all other entity types in the FROM clause must be "
                     f"relationships to the initial object.  The driving object is {root.name}"
                 )
@@ -107,7 +107,7 @@ class Scope:
     def parent(self, relationships: tuple[str, ...], position: int) -> tuple[str, ObjectType]:
         """Return the alias and object at the end of a chain of relationships; join it if it is new."""
         if len(relationships) > MAX_PATH_DEPTH:
-            raise malformed("Relationship path cannot exceed 5 levels", position)
+            raise malformed_query("Relationship path cannot exceed 5 levels", position)
         key = tuple(name.lower() for name in relationships)
         if key in self.joins:
             return self.joins[key]
@@ -139,15 +139,15 @@ class Scope:
         if name in AGGREGATES:
             return self._aggregate(name, call)
         if name == "converttimezone":
-            raise malformed("convertTimezone() can only be used inside a date function", call.span[0])
+            raise malformed_query("convertTimezone() can only be used inside a date function", call.span[0])
         if name in DATE_FUNCTIONS:
             return self._date_function(name, call)
         inner = self.expression(call.arguments[0])
         is_labelled = inner.field.type in ("picklist", "multipicklist", "combobox")
         if inner.field.parts or (name == "tolabel" and not is_labelled):
-            raise malformed(f"{call.name} can not be used on {inner.field.name}", call.span[0])
+            raise malformed_query(f"{call.name} can not be used on {inner.field.name}", call.span[0])
         if name == "convertcurrency" and inner.field.type != "currency":
-            raise malformed(f"{call.name} can not be used on {inner.field.name}", call.span[0])
+            raise malformed_query(f"{call.name} can not be used on {inner.field.name}", call.span[0])
         match name:
             case "tolabel" | "convertcurrency":
                 return inner
@@ -157,19 +157,19 @@ class Scope:
                 argument = call.arguments[0]
                 key = ".".join(self.parts(argument)).lower() if isinstance(argument, Path) else ""
                 return Resolved(f"<grouping {key}>", WHOLE, None, is_aggregate=True)
-        raise malformed(f"unexpected token: '{call.name}'", call.span[0])
+        raise malformed_query(f"unexpected token: '{call.name}'", call.span[0])
 
     def _aggregate(self, name: str, call: Call) -> Resolved:
         if not call.arguments:
             return Resolved("COUNT(*)", WHOLE, None, is_aggregate=True)
         inner = self.expression(call.arguments[0])
         if inner.is_aggregate:
-            raise malformed("Grouped field should not be aggregated: " + call.name, call.span[0])
+            raise malformed_query("Grouped field should not be aggregated: " + call.name, call.span[0])
         kind = inner.field.type
         if inner.owner is not None and inner.owner.name.endswith("__x"):
-            raise malformed("Aggregates are not supported on external objects", call.span[0])
+            raise malformed_query("Aggregates are not supported on external objects", call.span[0])
         if kind in NOT_AGGREGATED or (name in ("sum", "avg") and kind not in NUMBER_TYPES):
-            raise malformed(
+            raise malformed_query(
                 f"field {inner.field.name} does not support aggregate operator {name.upper()}", call.span[0]
             )
         if name == "count_distinct":
@@ -189,7 +189,7 @@ class Scope:
         inner = self.expression(argument.arguments[0] if isinstance(argument, Call) and shifted else argument)
         kind = inner.field.type
         if kind not in ("date", "datetime") or (name in ("day_only", "hour_in_day") and kind != "datetime"):
-            raise malformed(f"field {inner.field.name} does not support date function {call.name}", call.span[0])
+            raise malformed_query(f"field {inner.field.name} does not support date function {call.name}", call.span[0])
         sql = f"local_time({inner.sql})" if shifted else inner.sql
         return Resolved(DATE_FUNCTIONS[name].format(sql), DAY if name == "day_only" else WHOLE, inner.owner)
 
@@ -198,7 +198,7 @@ class Scope:
         if place.field.type not in ("location", "address"):
             raise ApiError("INVALID_FIELD", f"{place.field.name} is not a geolocation field", position=distance.span[0])
         if not isinstance(distance.point, Geolocation) or distance.unit.lower() not in ("mi", "km"):
-            raise malformed("Invalid distance unit or location", distance.span[0])
+            raise malformed_query("Invalid distance unit or location", distance.span[0])
         alias = place.sql.rpartition(".")[0]
         latitude, longitude = (
             f'{alias}."{part}"'

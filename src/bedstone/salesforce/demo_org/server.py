@@ -93,7 +93,7 @@ class DemoServer:
     def _call_api(self, http: HttpRequest, path: str, origin: str, body: bytes, headers: dict[str, str]) -> Response:
         """Pass a request to the API; it counts against the daily limit."""
         self._state.calls += 1
-        used = self._state.faults.used(self._state.calls)
+        used = self._state.faults.count_used(self._state.calls)
         info = {"Sforce-Limit-Info": f"api-usage={used}/{DAILY_CALLS}"}
         if used >= DAILY_CALLS:
             error = [{"message": "TotalRequests Limit exceeded.", "errorCode": "REQUEST_LIMIT_EXCEEDED"}]

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 CERTAIN = 0.8  # similarity from which a name is corrected without asking
-MOST_SUGGESTIONS, MOST_SLIPS = 3, 3
+MAX_SUGGESTIONS = 3
+MAX_LENGTH_DIFFERENCE = 3  # characters, between a misspelt name and a suggested one
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 SUFFIXES = ("__c", "__r", "__pc", "__x", "__mdt", "__e", "__b", "__kav")
 
@@ -31,15 +32,15 @@ class Names:
         for name, label in labels.items():
             bare = _bare(name.lower())
             self._by_length.setdefault(len(bare), []).append(name)
-            for key in {_singular(bare), _singular(squeezed(label)), bare.removesuffix("id")}:
+            for key in {_singular(bare), _singular(squeeze(label)), bare.removesuffix("id")}:
                 self._alike.setdefault(key, []).append(name)
 
     def near(self, written: str) -> dict[str, str]:
         """Return the candidates for a name, with their labels."""
         bare = _bare(written.lower())
-        keys = {_singular(bare), bare.removesuffix("id"), _singular(squeezed(written))}
+        keys = {_singular(bare), bare.removesuffix("id"), _singular(squeeze(written))}
         found = {name: self._labels[name] for key in keys for name in self._alike.get(key, ())}
-        for length in range(len(bare) - MOST_SLIPS, len(bare) + MOST_SLIPS + 1):
+        for length in range(len(bare) - MAX_LENGTH_DIFFERENCE, len(bare) + MAX_LENGTH_DIFFERENCE + 1):
             for name in self._by_length.get(length, ()):
                 start = name[:2].lower()
                 if (
@@ -56,7 +57,7 @@ def suggest(written: str, candidates: Mapping[str, str]) -> Suggestions:
         score = likeness(written, name, label)
         if score:
             scored[name] = score
-    ordered = sorted(scored, key=lambda name: (-scored[name], len(name), name))[:MOST_SUGGESTIONS]
+    ordered = sorted(scored, key=lambda name: (-scored[name], len(name), name))[:MAX_SUGGESTIONS]
     if not ordered:
         return Suggestions()
     best = ordered[0]
@@ -72,7 +73,7 @@ def likeness(written: str, name: str, label: str = "") -> float:  # noqa: PLR091
     bare, plain = _bare(given), _bare(wanted)
     if bare == plain:
         return 0.98
-    if label and squeezed(given) == squeezed(label):
+    if label and squeeze(given) == squeeze(label):
         return 0.95
     if _singular(bare) == _singular(plain):
         return 0.93
@@ -109,12 +110,12 @@ def words_of(name: str) -> list[str]:
     return [word.lower() for word in WORDS.findall(bare.replace("_", " "))]
 
 
-def squeezed(text: str) -> str:
+def squeeze(text: str) -> str:
     """Return the letters and digits, in lower case."""
     return re.sub(r"[^a-z0-9]", "", text.lower())
 
 
-def listed(names: Iterable[str], most: int = 12) -> str:
+def join_names(names: Iterable[str], most: int = 12) -> str:
     """Join names for a sentence."""
     shown = list(names)
     return ", ".join(shown[:most]) + (f" and {len(shown) - most} more" if len(shown) > most else "")

@@ -31,14 +31,14 @@ class ObjectNames:
 
     def find(self, phrase: str) -> list[NamedObject]:
         """Return the objects that a phrase names, the most likely first."""
-        return self._named.get(_phrase_key(phrase), [])
+        return self._objects_by_phrase.get(_phrase_key(phrase), [])
 
     def weight(self, item: ObjectSchema) -> float:
         """Return how much a match in an object counts, by its category."""
         return self._weights.get(item.name, UNKNOWN_WEIGHT)
 
     @cached_property
-    def _named(self) -> Mapping[str, list[NamedObject]]:
+    def _objects_by_phrase(self) -> Mapping[str, list[NamedObject]]:
         named: dict[str, list[NamedObject]] = {}
 
         def add(phrase: str, item: ObjectSchema, score: float, why: str) -> None:

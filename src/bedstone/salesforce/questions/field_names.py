@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bedstone.salesforce.graph.model import Field, ObjectSchema, SchemaGraph
-from bedstone.salesforce.graph.names import squeezed, words_of
+from bedstone.salesforce.graph.names import squeeze, words_of
 from bedstone.salesforce.questions.question import Question
 from bedstone.salesforce.synonyms import FIELD_WORDS, STOP_WORDS, plain_words, singular
 
@@ -48,7 +48,7 @@ class FieldNames:
     def _owners(self) -> dict[str, list[str]]:
         owners: dict[str, list[str]] = {}
         for item in self._graph.objects.values():
-            for name in {squeezed(text) for entry in item.fields for text in (entry.name, entry.label)}:
+            for name in {squeeze(text) for entry in item.fields for text in (entry.name, entry.label)}:
                 owners.setdefault(name, []).append(item.name)
         return owners
 
@@ -58,9 +58,9 @@ class FieldNames:
         if is_single and words[0].lower() in STOP_WORDS:
             return None
         fields = self.of(item)
-        found = fields.get(singular(squeezed(" ".join(words))))
+        found = fields.get(singular(squeeze(" ".join(words))))
         if found is None and is_single and words[0].lower() in FIELD_WORDS:
-            found = fields.get(singular(squeezed("".join(FIELD_WORDS[words[0].lower()]))))
+            found = fields.get(singular(squeeze("".join(FIELD_WORDS[words[0].lower()]))))
         return found
 
     def after(self, question: Question, item: ObjectSchema, place: int) -> FieldMention | None:
@@ -73,7 +73,7 @@ class FieldNames:
         if place >= len(question) or question.is_quoted(place):
             return None
         if "." in question.words[place]:
-            return self._dotted(question, item, place)
+            return self._dotted_field(question, item, place)
         parent = self._parent_field(question, item, place)
         if parent is not None:
             return parent
@@ -85,7 +85,7 @@ class FieldNames:
                     return FieldMention(field, place, place + length)
         return None
 
-    def _dotted(self, question: Question, item: ObjectSchema, place: int) -> FieldMention | None:
+    def _dotted_field(self, question: Question, item: ObjectSchema, place: int) -> FieldMention | None:
         """Read `Account.Industry`."""
         relationship, _, name = question.words[place].partition(".")
         link = item.by_relationship.get(relationship.lower())
@@ -107,10 +107,10 @@ def _fields_by_name(item: ObjectSchema) -> dict[str, Field]:
     fields: dict[str, Field] = {}
     for entry in sorted(item.fields, key=lambda entry: (len(entry.name), entry.name)):
         for name in _names(entry, item):
-            key = singular(squeezed(name))
+            key = singular(squeeze(name))
             if key:
                 fields.setdefault(key, entry)
-    return fields | {squeezed(entry.name): entry for entry in item.fields}  # exact names win
+    return fields | {squeeze(entry.name): entry for entry in item.fields}  # exact names win
 
 
 def _names(entry: Field, item: ObjectSchema) -> Iterator[str]:

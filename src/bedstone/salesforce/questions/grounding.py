@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from bedstone.errors import InvalidInput
 from bedstone.salesforce.graph.model import Field, ObjectSchema, SchemaGraph
-from bedstone.salesforce.graph.names import squeezed
+from bedstone.salesforce.graph.names import squeeze
 from bedstone.salesforce.graph.object_names import ObjectNames, split_camel_case
 from bedstone.salesforce.ids import long_id
 from bedstone.salesforce.questions.values import (
@@ -106,7 +106,7 @@ class Grounder:
         self._graph = graph
         self._names = names
         self._companies = {name.casefold(): name for name in companies}  # as of the last sync
-        self._squeezed_companies = {squeezed(name): name for name in self._companies.values()}
+        self._squeezed_companies = {squeeze(name): name for name in self._companies.values()}
 
     def ground(
         self,
@@ -176,11 +176,11 @@ class Grounder:
         elif (literal := date_literal(text)) is not None:
             yield self._date(text, literal, target)
         elif EMAIL.fullmatch(text):
-            yield from self._typed(text, "email", 0.95, target, ("Contact", "Lead", "User"))
+            yield from self._ground_by_type(text, "email", 0.95, target, ("Contact", "Lead", "User"))
         elif URL.fullmatch(text):
-            yield from self._typed(text, "url", 0.95, target, ("Account", "Lead"))
+            yield from self._ground_by_type(text, "url", 0.95, target, ("Account", "Lead"))
         elif _is_phone(text):
-            yield from self._typed(text, "phone", 0.85, target, ("Account", "Contact", "Lead"))
+            yield from self._ground_by_type(text, "phone", 0.85, target, ("Account", "Contact", "Lead"))
         elif (number := parse_amount(text, only_money=True)) is not None:
             yield from self._amount(number, target)
 
@@ -193,7 +193,7 @@ class Grounder:
         confidence = 0.98 if text.upper().replace(" ", "_") == literal else 0.95
         return Grounding("date", condition, confidence, {"source": "pattern", "pattern": "date", "value": literal})
 
-    def _typed(
+    def _ground_by_type(
         self, text: str, kind: str, confidence: float, target: ObjectSchema | None, likely: tuple[str, ...]
     ) -> Iterator[Grounding]:
         """Ground a value in the field of its type, of the target or of the objects that usually have one."""
@@ -332,7 +332,7 @@ class Grounder:
 
     def company_filter(self, words: Sequence[str], target: ObjectSchema) -> tuple[str, str] | None:
         """Return the path and the value that select a company by its whole name, if the target points to companies."""
-        name, owner = self._squeezed_companies.get(squeezed("".join(words))), self._graph.get("Account")
+        name, owner = self._squeezed_companies.get(squeeze("".join(words))), self._graph.get("Account")
         if name is None or owner is None or (target is not owner and self._link(owner, target) is None):
             return None
         return f"{self._path_to(owner, target)}Name", soql_string(name)

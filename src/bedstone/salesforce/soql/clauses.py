@@ -101,7 +101,7 @@ class ClauseParser(ValueParser):
         self.need(",")
         if self.kinds[self.at] != "text":
             raise self.problem("'mi' or 'km'")
-        unit = self.tokens.written(self.at)[1:-1]
+        unit = self.tokens.source_text(self.at)[1:-1]
         self.at += 1
         self.need(")")
         return Distance(place, point, unit, self.span(first))

@@ -46,7 +46,7 @@ class TokenCursor:
         at = self.at
         if self.kinds[at] == "other":
             return unreadable(self.tokens, at)
-        found = self.tokens.written(at)
+        found = self.tokens.source_text(at)
         line = self.text.count("\n", 0, self.starts[at]) + 1
         column = self.starts[at] - self.text.rfind("\n", 0, self.starts[at])
         shown = f'"{found}"' if found else "end of the statement"
@@ -133,7 +133,7 @@ def _drop_comments(tokens: Tokens, dialect: Dialect) -> list[Deviation]:
     for index in range(len(tokens.kinds) - 1, -1, -1):
         if tokens.kinds[index] == "comment" and dialect == "lenient":
             span = (tokens.starts[index], tokens.ends[index])
-            dropped.append(Deviation("SQL_FORM", tokens.written(index), "", span))
+            dropped.append(Deviation("SQL_FORM", tokens.source_text(index), "", span))
             for column in (tokens.kinds, tokens.words, tokens.starts, tokens.ends):
                 del column[index]
         elif tokens.kinds[index] == "comment":

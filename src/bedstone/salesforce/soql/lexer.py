@@ -35,7 +35,7 @@ class Tokens:
     starts: list[int]
     ends: list[int]
 
-    def written(self, index: int) -> str:
+    def source_text(self, index: int) -> str:
         """Return a token as it is written in the statement."""
         return self.text[self.starts[index] : self.ends[index]]
 
@@ -77,7 +77,7 @@ def _is_closed(text: str) -> bool:
 
 def unreadable(tokens: Tokens, index: int) -> SyntaxProblem:
     """Return the problem for a token that no statement contains."""
-    written = tokens.written(index)
+    written = tokens.source_text(index)
     if written.startswith("'"):
         return SyntaxProblem("A text is not closed: ' is missing at its end.", tokens.text, tokens.starts[index])
     shown = written if len(written) == 1 else written[:20]

@@ -87,7 +87,7 @@ class SoqlParser(ClauseParser):
             span = self.span(at)
             if self.is_lenient and (self.words[self.at] == "," or self.is_name(self.at)):
                 return self._lenient_count(at)
-            return (Column(Call(self.tokens.written(at), (), span), None, span),)
+            return (Column(Call(self.tokens.source_text(at), (), span), None, span),)
         return self.many(self.column)
 
     def _lenient_count(self, at: int) -> tuple[Column, ...]:

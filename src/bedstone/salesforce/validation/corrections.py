@@ -22,7 +22,7 @@ def correct_query(findings: Findings, check: Check) -> tuple[str | None, list[Me
         parsed = parse_leniently(text, fixed)
         if parsed is None:
             break
-        if parsed.deviations and not parsed.unquoted:
+        if parsed.deviations and not parsed.unquoted_positions:
             text = write(parsed.query)
             fixed = Findings(text)
             parsed = parse_leniently(text, fixed)

@@ -38,7 +38,7 @@ class Parsed(NamedTuple):
     deviations: list[Deviation]
 
     @property
-    def unquoted(self) -> frozenset[int]:
+    def unquoted_positions(self) -> frozenset[int]:
         """Positions of words that lack their quotes."""
         return frozenset([item.span[0] for item in self.deviations if item.code == "LITERAL_UNQUOTED"])
 
@@ -122,7 +122,7 @@ def sql_keyword(failure: Failure, _at: Reading) -> Finding | None:
     near = [index for index in (at, at - 1, at - 2, at + 1) if 0 <= index < len(tokens.words)]
     place = next((index for index in near if tokens.words[index] in KEYWORDS), None)
     if place is not None and tokens.kinds[at] != "end":
-        word = tokens.written(place)
+        word = tokens.source_text(place)
         message = f'"{word}" is SQL, not SOQL. {KEYWORDS[word.lower()]}'
         return Finding(message, (tokens.starts[place], tokens.ends[place]))
     return None

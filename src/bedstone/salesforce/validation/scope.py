@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bedstone.salesforce.graph.model import NAME_OBJECT, Field, ObjectSchema, SchemaGraph, name_field
-from bedstone.salesforce.graph.names import Suggestions, listed, suggest
+from bedstone.salesforce.graph.names import Suggestions, join_names, suggest
 from bedstone.salesforce.soql import write
 from bedstone.salesforce.soql.tree import Call, Expression, Path, Source, Span, TypeOf
 from bedstone.salesforce.validation.findings import Findings
@@ -114,7 +114,7 @@ class Scope:
             target = self.graph.get(link.reference_to[0]) if link.reference_to else None
             if target is None:
                 missing = link.reference_to[0] if link.reference_to else "the target"
-                self.findings.schema_unknown(f"{missing} was not synced: what is asked of it is not checked.")
+                self.findings.schema_unknown(f"{missing} was not synced: references to it are not checked.")
                 return None
             owner = target
         return owner
@@ -143,7 +143,7 @@ class Scope:
             known = sorted(
                 str(item.relationship) for item in owner.fields if item.relationship and is_polymorphic(item)
             )
-            message = f'{owner.name} has no parent relationship "{name}". With several types: {listed(known)}.'
+            message = f'{owner.name} has no parent relationship "{name}". With several types: {join_names(known)}.'
             self.findings.error("RELATIONSHIP_UNKNOWN", message, "SELECT", node.relationship.span)
         return link
 
@@ -219,7 +219,7 @@ class Scope:
         if found:
             target = "/".join(links[found.names[0]].reference_to[:3])
             meant = f' Did you mean "{found.names[0]}" (to {target})?'
-        message = f'{owner.name} has no parent relationship "{name}".{meant} Available: {listed(sorted(links))}.'
+        message = f'{owner.name} has no parent relationship "{name}".{meant} Available: {join_names(sorted(links))}.'
         self.findings.error("RELATIONSHIP_UNKNOWN", message, clause, span, found.certain)
         if found.certain:
             self.findings.correct_name(name, found.certain, owner.name, clause, span)

@@ -88,7 +88,7 @@ class Walker:
 
     def walk(self, parsed: Parsed, findings: Findings) -> None:
         """Report what is wrong with a statement."""
-        self._findings, self._unquoted, self._semi_joins = findings, parsed.unquoted, 0
+        self._findings, self._unquoted, self._semi_joins = findings, parsed.unquoted_positions, 0
         query = parsed.query
         at = self._enter(query, query.sources)
         if at is not None:
@@ -243,7 +243,7 @@ class Walker:
         else:
             self._membership(term, at)
 
-    def _left(self, expression: Expression | Sum, at: Site) -> Resolved | None:
+    def _resolve_left(self, expression: Expression | Sum, at: Site) -> Resolved | None:
         """Return what stands on the left side of an operator, or None after reporting what is wrong."""
         if isinstance(expression, Sum):
             where.calculation.run(expression, at)
@@ -257,7 +257,7 @@ class Walker:
         return found if not isinstance(expression, Path) or run(where.FIELD, expression, at) else None
 
     def _comparison(self, node: Comparison, at: Site) -> None:
-        found = self._left(node.left, at)
+        found = self._resolve_left(node.left, at)
         if found is None:
             return
         if isinstance(node.left, Distance) and not where.distance_operator.run(node, at):
@@ -292,7 +292,7 @@ class Walker:
             literals.picklist_value.run(part, at)
 
     def _membership(self, node: Membership, at: Site) -> None:
-        found = self._left(node.left, at)
+        found = self._resolve_left(node.left, at)
         if found is None or not isinstance(node.values, tuple):
             return
         at.left, at.operator = functions.with_name(found, node.left), "="
@@ -308,7 +308,7 @@ class Walker:
             advice.negative_filter.run(node, at)
 
     def _choice(self, node: Choice, at: Site) -> None:
-        if self._left(node.left, at) is None or not where.operator_type.run(node, at):
+        if self._resolve_left(node.left, at) is None or not where.operator_type.run(node, at):
             return
         at.operator = node.operator
         for value in node.values:
@@ -320,7 +320,7 @@ class Walker:
         if not run(semi_join.PLACE, node, at):
             return
         self._semi_joins = at.semi_joins
-        has_left = self._left(node.left, at) is not None and semi_join.left_side.run(node, at)
+        has_left = self._resolve_left(node.left, at) is not None and semi_join.left_side.run(node, at)
         within = self._enter(at.query, inner.sources, at)
         if within is None:
             return

@@ -41,7 +41,7 @@ class HybridIndex:
 
     @property
     def applied_seq(self) -> int:
-        seq = self._keywords.applied[0]
+        seq = self._keywords.last_applied[0]
         return seq if self._vectors is None else min(seq, self._vectors.applied_seq)
 
     @property

@@ -34,7 +34,7 @@ from bedstone.search.terms import (
 )
 from bedstone.store.engine import Store
 
-VERSION = 6  # of schema and analysis: an index of another version is rebuilt
+VERSION = 6  # of schema and analysis; an index with a different version is rebuilt
 ARENA_BYTES = 64_000_000
 BATCH_CHANGES = 1_000
 # Each commit leaves a segment that every search must visit; a process killed before one repeats the work.
@@ -86,7 +86,7 @@ class KeywordIndex:
         return self._writer is None
 
     @property
-    def applied(self) -> tuple[int, int]:
+    def last_applied(self) -> tuple[int, int]:
         """Sequence number and stamp of the last change that is in the index."""
         searcher = self._searcher  # another thread may replace it
         found = searcher.search(Query.term_query(self._schema, "rowid", MARKER), 1, count=False).hits
@@ -105,7 +105,7 @@ class KeywordIndex:
         """Apply the changes of the store; from the beginning if the index followed another history."""
         with self._lock:
             last = store.last_change()  # later changes are for the next call, or this one might never end
-            seq, stamp = self.applied
+            seq, stamp = self.last_applied
             committed = seq
             if seq and [change.stamp for change in store.changes(seq - 1, 1)] != [stamp]:
                 self._writer.delete_all_documents()
@@ -210,10 +210,11 @@ class KeywordIndex:
             dict.fromkeys(every)
         )
         clauses = [(SHOULD, Query.term_query(self._schema, "all", term)) for term in significant]
-        clauses += [(SHOULD, self._weighted("head", term, HEAD_WEIGHT)) for term in significant]
-        clauses += [(SHOULD, self._weighted("heading", phrase_key(text), HEADING_WEIGHT))]
+        clauses += [(SHOULD, self._weighted_term("head", term, HEAD_WEIGHT)) for term in significant]
+        clauses += [(SHOULD, self._weighted_term("heading", phrase_key(text), HEADING_WEIGHT))]
         clauses += [
-            (SHOULD, self._weighted("names", name.lower(), IDENTIFIER_WEIGHT)) for name in extract_identifiers(text)
+            (SHOULD, self._weighted_term("names", name.lower(), IDENTIFIER_WEIGHT))
+            for name in extract_identifiers(text)
         ]
         clauses += [(SHOULD, Query.term_query(self._schema, "grams", gram)) for gram in bigrams(text)]
         clauses += [(SHOULD, query) for query in self._proximity(every, weights)]
@@ -254,7 +255,7 @@ class KeywordIndex:
             for (field, words), weight in phrases.items()
         ]
 
-    def _weighted(self, field: str, term: str, weight: float) -> Query:
+    def _weighted_term(self, field: str, term: str, weight: float) -> Query:
         return Query.boost_query(Query.term_query(self._schema, field, term), weight)
 
     def _all_chunks(self) -> Query:

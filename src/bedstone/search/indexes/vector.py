@@ -146,7 +146,7 @@ class VectorIndex:
             last = self._store.last_change()
             if last is None or last.seq == self.applied_seq:
                 return
-            self._table = self._updated(last.seq, on_progress)
+            self._table = self._apply_changes(last.seq, on_progress)
             self._update_graph()
             self.applied_seq = last.seq
 
@@ -219,18 +219,18 @@ class VectorIndex:
         scores[nearest] = _products(query, self._to_halves([vectors.get(number, deleted) for number in ids]))
         return scores
 
-    def _updated(self, last: int, on_progress: OnProgress | None) -> _Table:
+    def _apply_changes(self, last: int, on_progress: OnProgress | None) -> _Table:
         """Return the table after all changes, without deleted passages and with new ones."""
         changes = self._changes(last) if self.applied_seq else None
         if changes is None:
-            return self._extended(self._empty(), np.array([], np.int64), [ALL_CHUNKS], on_progress)
+            return self._extend_table(self._empty(), np.array([], np.int64), [ALL_CHUNKS], on_progress)
         deleted = [(change.gone_first, change.gone_last) for change in changes if change.gone_first <= change.gone_last]
         added = [(change.first, change.last) for change in changes if change.kind == "vectors"]
         keep = np.ones(len(self._table.ids), np.bool_)
         for first, end in deleted:
             start, stop = np.searchsorted(self._table.chunks, [first, end + 1])
             keep[start:stop] = False
-        return self._extended(self._table, np.flatnonzero(keep), added, on_progress)
+        return self._extend_table(self._table, np.flatnonzero(keep), added, on_progress)
 
     def _changes(self, last: int) -> list[Any] | None:
         """Return the changes since; None if the change log no longer reaches back far enough."""
@@ -244,7 +244,7 @@ class VectorIndex:
             seq = batch[-1].seq
         return changes
 
-    def _extended(
+    def _extend_table(
         self,
         table: _Table,
         keep: Numbers,
@@ -316,7 +316,7 @@ class VectorIndex:
         )
 
     def _update_graph(self) -> None:
-        """Make the graph hold what the table holds; build it if there is none that fits."""
+        """Make the graph hold what the table holds; build it if it is missing or outdated."""
         table = self._table
         if len(table.ids) <= MAX_SCANNED:
             self._graph = None

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from bedstone.errors import NotFound
 from bedstone.salesforce.client import LimitExceeded, SalesforceError
@@ -53,6 +53,14 @@ class ArticleQuery:
 
 
 @dataclass(frozen=True)
+class UsageWarning:
+    """Most of the org's daily API calls are used."""
+
+    used: int
+    limit: int
+
+
+@dataclass(frozen=True)
 class ArticlePage:
     """The best articles and the number of matches, a lower bound if `is_minimum`. Without `method`: from the mirror."""
 
@@ -61,4 +69,4 @@ class ArticlePage:
     method: Method | None = None
     is_minimum: bool = False
     mirrored_at: str | None = None
-    warnings: tuple[Mapping[str, Any], ...] = ()
+    warnings: tuple[UsageWarning, ...] = ()

@@ -65,7 +65,7 @@ class _Contents:
 
     @classmethod
     def of(cls, version: int, documents: Sequence[Document]) -> "_Contents":
-        articles = [Article(**{**_kept(document), "body": ""}) for document in documents]
+        articles = [Article(**{**_article_facts(document), "body": ""}) for document in documents]
         by_key: dict[tuple[str, str], list[str]] = {}
         for document in documents:
             for key in (ARTICLE_ID, URL_NAME):
@@ -135,7 +135,7 @@ class ArticleMirror:
         for hit in response.hits:
             if hit.document is not None:
                 found = {"snippet": hit.snippet.text, "matched_by": hit.matched_by, "score": hit.score, "body": ""}
-                articles.append(Article(**{**_kept(hit.document), **found}))
+                articles.append(Article(**{**_article_facts(hit.document), **found}))
         total = max(response.matched, len(articles))
         return ArticlePage(articles, total, is_minimum=response.is_lower_bound, mirrored_at=self.mirrored_at)
 
@@ -149,7 +149,7 @@ class ArticleMirror:
             document = store.document(record)
             if document is None:
                 raise ArticleNotFound(f"No published article has the id {article_id}.")
-            return Article(**_kept(document))
+            return Article(**_article_facts(document))
         return self._get_translation(ARTICLE_ID, record, f"No published article has the id {article_id}.")
 
     def by_url_name(self, url_name: str) -> Article:
@@ -171,7 +171,7 @@ class ArticleMirror:
         documents = [document for document_id in ids if (document := store.document(document_id))]
         if not documents:
             raise ArticleNotFound(error_message)
-        return Article(**min(map(_kept, documents), key=lambda facts: facts["language"] != DEFAULT_LANGUAGE))
+        return Article(**min(map(_article_facts, documents), key=lambda facts: facts["language"] != DEFAULT_LANGUAGE))
 
     def _contents(self) -> tuple[Store, _Contents]:
         store, _ = self._ready()
@@ -220,7 +220,7 @@ class ArticleMirror:
             lock.release()
 
 
-def _kept(document: Document) -> dict[str, Any]:
+def _article_facts(document: Document) -> dict[str, Any]:
     facts: dict[str, Any] = json.loads(document.attributes["article"])
     return facts
 

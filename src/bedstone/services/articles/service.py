@@ -1,10 +1,10 @@
-"""Where articles come from: the org, the mirror, or the org with the mirror behind it."""
+"""The articles of an org: read from the org, from the mirror, or from the mirror while the org is unavailable."""
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import anyio
 from anyio import to_thread
@@ -12,7 +12,7 @@ from anyio import to_thread
 from bedstone.salesforce.client import LimitExceeded, OrgUnavailable, Usage
 from bedstone.search.matching import Matcher
 from bedstone.search.snippets import snippet
-from bedstone.services.articles.article import ApiReserveReached, Article, ArticlePage, ArticleQuery
+from bedstone.services.articles.article import ApiReserveReached, Article, ArticlePage, ArticleQuery, UsageWarning
 from bedstone.services.articles.live import LiveArticles, build_search_term
 from bedstone.services.articles.mirror import ArticleMirror
 from bedstone.services.articles.mirror_sync import OnProgress, SyncReport
@@ -27,15 +27,17 @@ logger = logging.getLogger(__name__)
 Source = Literal["live", "mirror", "live-or-mirror"]
 Answer = TypeVar("Answer")
 DATE = slice(0, len("2026-01-01"))
-Warnings = tuple[Mapping[str, Any], ...]
-PATIENCE_SECONDS, DOWN_SECONDS = 10.0, 30.0  # for an org that does not answer, where there is a mirror
-REMEMBERED_SECONDS = 300.0  # how long the last known count of calls keeps us from asking
+Warnings = tuple[UsageWarning, ...]
+LIVE_TIMEOUT_SECONDS = 10.0  # if the mirror can answer instead
+RETRY_SECONDS = 30.0  # the mirror answers for this long after the org failed
+USAGE_TTL_SECONDS = 300.0  # after that, a request is sent to learn the current usage
 
 
 class ArticleService(Service):
     """Queries the org or the mirror, as configured, and watches the org's daily API limit.
 
-    Answers carry a warning above `warn_share` of the limit. Fewer calls left than `call_floor` is an error.
+    Responses include a warning when `warn_share` of the limit is used. With fewer than `call_floor` calls left,
+    requests fail with `ApiReserveReached` or are answered from the mirror.
     """
 
     def __init__(
@@ -54,7 +56,7 @@ class ArticleService(Service):
         self._source = source
         self._warn_share = warn_share
         self._call_floor = call_floor
-        self._asked = self._down_until = float("-inf")
+        self._usage_read_at = self._retry_at = float("-inf")
         self._periodic_sync = PeriodicTask(self._sync_and_report, sync_minutes, "Mirroring articles")
 
     async def start(self) -> None:
@@ -77,32 +79,32 @@ class ArticleService(Service):
 
     @property
     def live(self) -> LiveArticles:
-        """The org, opened when it is first asked."""
+        """The articles in the org; the client is created on first use."""
         if self._live is None:
             self._live = self._make_live()
         return self._live
 
     async def sync(self, on_progress: OnProgress = lambda done, total: None) -> SyncReport:
-        """Bring the mirror up to date, as long as the operator's calls last."""
-        return await self.mirror.sync(self.live, on_progress, self._check_left)
+        """Update the mirror; stop when only the reserved API calls are left."""
+        return await self.mirror.sync(self.live, on_progress, self._check_reserve)
 
     async def _sync_and_report(self) -> str:
         report = await self.sync()
         return f"Articles mirrored: {report.changed} changed, {report.removed} removed, {report.total} in total"
 
-    async def search(self, wanted: ArticleQuery) -> ArticlePage:
-        """The best articles."""
-        build_search_term(wanted)
-        found, _, warnings = await self._ask(lambda live: live.search(wanted), lambda: self.mirror.search(wanted))
-        return replace(found, warnings=warnings)
+    async def search(self, query: ArticleQuery) -> ArticlePage:
+        """Return the best articles for a query."""
+        build_search_term(query)  # the mirror rejects the same queries as the org
+        page, _, warnings = await self._read(lambda live: live.search(query), lambda: self.mirror.search(query))
+        return replace(page, warnings=warnings)
 
     async def find(self, request: FindRequest) -> Found:
-        """Return the best articles as agents get them; by one signal alone from the mirror, which has both."""
-        wanted = ArticleQuery(request.query, limit=request.limit)
+        """Return the best articles for a page; keyword or semantic search alone uses the mirror."""
+        query = ArticleQuery(request.query, limit=request.limit)
         if request.mode == "hybrid":
-            found = await self.search(wanted)
+            page = await self.search(query)
         else:
-            found = await to_thread.run_sync(self.mirror.search, wanted, request.mode)
+            page = await to_thread.run_sync(self.mirror.search, query, request.mode)
         matcher = Matcher(request.query)
         return Found(
             [
@@ -115,43 +117,48 @@ class ArticleService(Service):
                     matched_by=article.matched_by,
                     score=article.score,
                 )
-                for article in found.articles
+                for article in page.articles
             ]
         )
 
     async def get(self, article_id: str) -> tuple[Article, str | None, Warnings]:
-        """An article by its id; when it was mirrored, if it comes from there; warnings."""
-        return await self._ask(lambda live: live.get(article_id), lambda: self.mirror.get(article_id))
+        """Return an article, the time of the last sync if it comes from the mirror, and warnings."""
+        return await self._read(lambda live: live.get(article_id), lambda: self.mirror.get(article_id))
 
     async def by_url_name(self, url_name: str) -> Article:
-        """An article by its name in addresses."""
-        answer = await self._ask(lambda live: live.by_url_name(url_name), lambda: self.mirror.by_url_name(url_name))
-        return answer[0]
+        """Return the article with a URL name."""
+        article, *_ = await self._read(
+            lambda live: live.by_url_name(url_name), lambda: self.mirror.by_url_name(url_name)
+        )
+        return article
 
-    async def url_names(self, beginning: str, most: int) -> list[str]:
-        """Names in addresses that begin so."""
-        answer = await self._ask(lambda live: live.url_names(beginning, most), lambda: self.mirror.url_names(beginning))
-        return answer[0][:most]
+    async def url_names(self, prefix: str, limit: int) -> list[str]:
+        """Return URL names that start with a prefix."""
+        names, *_ = await self._read(lambda live: live.url_names(prefix, limit), lambda: self.mirror.url_names(prefix))
+        return names[:limit]
 
-    async def _ask(
+    async def _read(
         self, live: Callable[[LiveArticles], Awaitable[Answer]], mirrored: Callable[[], Answer]
     ) -> tuple[Answer, str | None, Warnings]:
-        """What the org says, or the mirror in its place: with the time it was in step, and with warnings."""
+        """Read from the org, or from the mirror while the org is unavailable.
+
+        Return the answer, the time of the last sync if the mirror answered, and warnings.
+        """
         mirrored_at = None if self._source == "live" else await to_thread.run_sync(lambda: self.mirror.mirrored_at)
-        is_down = mirrored_at is not None and time.monotonic() < self._down_until
+        is_down = mirrored_at is not None and time.monotonic() < self._retry_at
         if self._source == "mirror" or is_down:
             return await to_thread.run_sync(mirrored), mirrored_at, ()
         try:
-            self._check_floor()
-            with anyio.fail_after(PATIENCE_SECONDS if mirrored_at is not None else None):
+            self._check_recent_usage()
+            with anyio.fail_after(LIVE_TIMEOUT_SECONDS if mirrored_at is not None else None):
                 answer = await live(self.live)
-            self._asked = time.monotonic()
-            self._check_floor()
+            self._usage_read_at = time.monotonic()
+            self._check_reserve()
         except (OrgUnavailable, LimitExceeded, TimeoutError) as error:
             if mirrored_at is None:
                 raise
             if not isinstance(error, ApiReserveReached):
-                self._down_until = time.monotonic() + DOWN_SECONDS
+                self._retry_at = time.monotonic() + RETRY_SECONDS
             logger.warning("Answering from the mirror: %s", error, extra={"action": "mirrored"})
             return await to_thread.run_sync(mirrored), mirrored_at, ()
         return answer, None, self._warnings()
@@ -160,11 +167,12 @@ class ArticleService(Service):
     def _usage(self) -> Usage | None:
         return self._live.client.usage if self._live is not None else None
 
-    def _check_floor(self) -> None:
-        if time.monotonic() - self._asked < REMEMBERED_SECONDS:
-            self._check_left()
+    def _check_recent_usage(self) -> None:
+        """Check the reserve, unless the known usage is too old."""
+        if time.monotonic() - self._usage_read_at < USAGE_TTL_SECONDS:
+            self._check_reserve()
 
-    def _check_left(self) -> None:
+    def _check_reserve(self) -> None:
         usage = self._usage
         if usage is not None and usage.limit - usage.used < self._call_floor:
             left = max(0, usage.limit - usage.used)
@@ -178,14 +186,7 @@ class ArticleService(Service):
         usage = self._usage
         if usage is None or usage.share < self._warn_share:
             return ()
-        message = f"{usage.used} of the org's {usage.limit} calls of the day are used up."
-        return (
-            {
-                "code": "RATE_LIMIT_WARNING",
-                "message": message,
-                "details": {"used": usage.used, "limit": usage.limit},
-            },
-        )
+        return (UsageWarning(usage.used, usage.limit),)
 
 
 def open_articles(context: ServiceContext) -> ArticleService:

@@ -5,18 +5,19 @@ import re
 import secrets
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bedstone.errors import BedstoneError
 from bedstone.records import Document, DocumentAndChunks
 from bedstone.search.indexes.keyword import KeywordIndex
 from bedstone.services.docs.index_folder import VECTORS, IndexFolder
+from bedstone.services.docs.metadata import CorpusMetadata, EmbeddingOrigin, Facet, IndexStats
 from bedstone.services.docs.source.folder import DocumentsFolder, SourceFile
 from bedstone.services.docs.source.manifest import Manifest
 from bedstone.services.docs.source.prompt_templates import read_templates
@@ -27,7 +28,6 @@ if TYPE_CHECKING:  # a build without vectors never loads numpy
     from bedstone.search.embedder import Embedder
 
 BATCH_FILES = 200
-DEFAULT_DESCRIPTION = "Documentation corpus"
 MODEL = "embedding_fingerprint"  # key in the store: the embedder that made its vectors
 RESERVED_ARGUMENTS = frozenset({"query", "limit", "cursor", "corpus"})
 FACET_NAME = re.compile(r"(?!model_)[A-Za-z][\w.-]{,63}")  # pydantic reserves model_
@@ -77,8 +77,8 @@ class DocsBuilder:
         self._touched: list[Document] = []
         self._rebuilt = False
         self._unreadable: set[str] = set()
-        self._published = self._index.metadata or {}
-        self._cursor_key = self._published.get("cursor_key") or secrets.token_hex(32)
+        self._published = self._index.metadata or CorpusMetadata()
+        self._cursor_key = self._published.cursor_key or secrets.token_hex(32)
 
     def build(self) -> BuildReport:
         """Publish the keyword index first, then the vectors; publish nothing if nothing changed."""
@@ -100,7 +100,7 @@ class DocsBuilder:
                 self._discard_other_vectors(store)
             except BedstoneError:  # the embedding service is down: publish keyword search
                 store.seal()
-                self._index.publish(work, self._metadata(store, self._published.get("embedding")), last=False)
+                self._index.publish(work, self._metadata(store, self._published.embedding), last=False)
                 raise
             embedding = _describe_embedding(self._embedder)
             if self._embedder is not None and store.chunks_without_vectors(limit=1):
@@ -135,10 +135,10 @@ class DocsBuilder:
             store.delete_passages()
             store.set_value(MODEL, self._embedder.fingerprint)
 
-    def _is_published(self, metadata: dict[str, Any]) -> bool:
+    def _is_published(self, metadata: CorpusMetadata) -> bool:
         """Return whether readers already have this state, ignoring the time of the build."""
-        old = {key: self._published.get(key) for key in metadata}
-        return {**old, "stats": None} == {**metadata, "stats": None} and not self._rebuilt
+        old = replace(self._published, stats=metadata.stats, generation=metadata.generation)
+        return old == metadata and not self._rebuilt
 
     def _update(self, store: Store) -> tuple[int, int]:
         known = {document.id: document for document in store.documents(limit=2**31)}
@@ -188,7 +188,7 @@ class DocsBuilder:
         last = store.last_change()
         total = last.seq if last else 0
         with closing(KeywordIndex(work / "words")) as words:
-            if words.applied != ((last.seq, last.stamp) if last else (0, 0)):
+            if words.last_applied != ((last.seq, last.stamp) if last else (0, 0)):
                 self._rebuilt = True
                 words.catch_up(store, lambda seq: self._on_progress("Indexing keywords", seq, total))
             words.finish()
@@ -217,36 +217,35 @@ class DocsBuilder:
         vectors.catch_up(lambda done: self._on_progress("Indexing vectors", done, total))
         self._rebuilt = vectors.save() or self._rebuilt
 
-    def _metadata(self, store: Store, embedding: dict[str, Any] | None) -> dict[str, Any]:
+    def _metadata(self, store: Store, embedding: EmbeddingOrigin | None) -> CorpusMetadata:
         counts = store.counts()
         manifests, errors = self._folder.all_manifests()
         self._warnings += errors
-        before = {} if self._options.fresh else self._published
-        instructions = self._options.instructions or before.get("told_instructions")
+        before = CorpusMetadata() if self._options.fresh else self._published
+        instructions = self._options.instructions or before.given_instructions
         taxonomy = _build_taxonomy(store, manifests)
         taxonomy, problems = usable_facets(taxonomy, manifests)
         self._warnings += problems
         templates, errors, warnings = read_templates(self._folder.root, self._folder.template_paths())
         self._warnings += errors + warnings
-        return {
-            "corpus_description": self._options.description or before.get("corpus_description", DEFAULT_DESCRIPTION),
-            "taxonomy": taxonomy,
-            "stats": {
-                "total_chunks": counts.chunks,
-                "total_files": counts.documents,
-                "indexed_at": datetime.now(UTC).isoformat(timespec="seconds"),
-                "source_commit": _read_commit(self._docs),
-            },
-            "embedding": embedding if counts.passages else None,
-            "files": {path: {"title": title} for path, title in store.titles().items()},
-            "prompts": [template.to_json() for template in templates],
-            "tool_descriptions": before.get("tool_descriptions", {}) | self._options.tool_descriptions,
-            "told_instructions": instructions,
-            "mcpServerInstructions": instructions
-            or next((item.instructions for item in manifests if item.instructions), None),
-            "cursor_key": self._cursor_key,
-            "state": _content_state(store),
-        }
+        return CorpusMetadata(
+            description=self._options.description or before.description,
+            taxonomy=taxonomy,
+            stats=IndexStats(
+                total_chunks=counts.chunks,
+                total_files=counts.documents,
+                indexed_at=datetime.now(UTC).isoformat(timespec="seconds"),
+                source_commit=_read_commit(self._docs),
+            ),
+            embedding=embedding if counts.passages else None,
+            files=store.titles(),
+            prompts=tuple(templates),
+            tool_descriptions={**before.tool_descriptions, **self._options.tool_descriptions},
+            given_instructions=instructions,
+            instructions=instructions or next((item.instructions for item in manifests if item.instructions), None),
+            cursor_key=self._cursor_key,
+            state=_content_state(store),
+        )
 
 
 def _content_state(store: Store) -> str:
@@ -255,51 +254,45 @@ def _content_state(store: Store) -> str:
     return f"{last.seq:x}-{last.stamp:x}" if last else "empty"
 
 
-def usable_facets(taxonomy: dict[str, Any], manifests: Sequence[Manifest]) -> tuple[dict[str, Any], list[str]]:
+def usable_facets(taxonomy: Mapping[str, Facet], manifests: Sequence[Manifest]) -> tuple[dict[str, Facet], list[str]]:
     """Return the facets that can be arguments of a tool, and what is wrong with the others."""
     unused = sorted({key for manifest in manifests for key in manifest.taxonomy} - taxonomy.keys())
     problems = [f"taxonomy.{key}: configured in a manifest, but no file has it" for key in unused]
-    usable: dict[str, Any] = {}
-    for key, entry in taxonomy.items():
+    usable: dict[str, Facet] = {}
+    for key, facet in taxonomy.items():
         if len(usable) >= MAX_FACETS:
             problems.append(f"taxonomy.{key}: not offered as a filter, there are more than {MAX_FACETS} facets")
         elif key in RESERVED_ARGUMENTS or not FACET_NAME.fullmatch(key):
             problems.append(f"taxonomy.{key}: not offered as a filter, its name cannot be an argument name")
-        elif len(entry["values"]) > MAX_FACET_VALUES or max(map(len, entry["values"])) > MAX_FACET_VALUE_LENGTH:
+        elif len(facet.values) > MAX_FACET_VALUES or max(map(len, facet.values)) > MAX_FACET_VALUE_LENGTH:
             problems.append(
                 f"taxonomy.{key}: not offered as a filter, it has more than {MAX_FACET_VALUES} values "
                 f"or values of more than {MAX_FACET_VALUE_LENGTH} characters"
             )
         else:
-            usable[key] = entry
+            usable[key] = facet
     return usable, problems
 
 
-def _build_taxonomy(store: Store, manifests: Sequence[Manifest]) -> dict[str, Any]:
+def _build_taxonomy(store: Store, manifests: Sequence[Manifest]) -> dict[str, Facet]:
     """Return every facet with its values and the merged settings of the manifests."""
-    taxonomy: dict[str, Any] = {}
+    taxonomy: dict[str, Facet] = {}
     for key, values in store.facets().items():
         settings = [manifest.taxonomy[key] for manifest in manifests if key in manifest.taxonomy]
         description = next((item.description for item in settings if item.description), f"Filter results by {key}.")
-        entry: dict[str, Any] = {"description": description, "values": list(values)}
-        if any(item.vector_collapse for item in settings):
-            entry["vector_collapse"] = True
-        if resources := sorted({value for item in settings for value in item.resources}):
-            entry["properties"] = {value: {"mcp_resource": True} for value in resources}
-        taxonomy[key] = entry
+        taxonomy[key] = Facet(
+            description,
+            tuple(values),
+            collapses_variants=any(item.vector_collapse for item in settings),
+            resource_values=tuple(sorted({value for item in settings for value in item.resources})),
+        )
     return taxonomy
 
 
-def _describe_embedding(embedder: "Embedder | None") -> dict[str, Any] | None:
+def _describe_embedding(embedder: "Embedder | None") -> EmbeddingOrigin | None:
     if embedder is None:
         return None
-    return {
-        "provider": embedder.provider,
-        "model": embedder.name,
-        "dimensions": embedder.dimensions,
-        "fingerprint": embedder.fingerprint,
-        **embedder.origin,
-    }
+    return EmbeddingOrigin(embedder.provider, embedder.name, embedder.dimensions, embedder.fingerprint, embedder.origin)
 
 
 def _read_commit(folder: Path) -> str | None:

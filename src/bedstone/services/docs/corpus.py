@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from difflib import get_close_matches
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bedstone.errors import NotFound
@@ -15,10 +14,10 @@ from bedstone.search.filters import AllOf, AnyOf, Filter, Missing, OneOf
 from bedstone.search.hits import Mode, SearchRequest, SearchResponse
 from bedstone.search.index import Weights
 from bedstone.search.indexes.opening import open_index
-from bedstone.search.matching import Matcher
 from bedstone.search.retriever import DEPTHS, Profile, Retriever
-from bedstone.search.terms import WORD, normalize_query, terms
+from bedstone.services.docs.hints import nearest_ids, suggest_spellings
 from bedstone.services.docs.index_folder import IndexFolder
+from bedstone.services.docs.metadata import EmbeddingOrigin, Facet
 from bedstone.store.opening import open_store
 
 if TYPE_CHECKING:  # keyword search alone never loads numpy
@@ -26,11 +25,6 @@ if TYPE_CHECKING:  # keyword search alone never loads numpy
 
 PART = re.compile(r"[-_]part-[0-9-]+$")
 SCOPES = ("sdk-specific", "global-guide")
-MAX_HASHES_IN_ID = 8  # a path may contain #
-MAX_MISSPELT_WORDS = 5  # with suggestions
-MAX_LISTED_IDS = 50  # of one file
-MAX_SUGGESTED_IDS = 5
-MAX_COMPARED_NAMES = 5_000
 HINT_DEPTH = 50
 MAX_FAST_CHUNKS = 30_000
 WINDOWS = (40, *DEPTHS)  # candidates for a page: the first window is enough for most
@@ -42,14 +36,6 @@ class ChunkNotFound(NotFound):
     """No chunk has this id."""
 
     code = "chunk_not_found"
-
-
-@dataclass(frozen=True)
-class Hint:
-    """What to try when a search has no results."""
-
-    message: str
-    suggested_filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -69,16 +55,16 @@ class DocsCorpus:
 
     def __init__(self, index: Path, embedder_for: EmbedderFor | None = None, *, weights: Weights | None = None) -> None:
         metadata = IndexFolder(index).existing_metadata
-        generation = index / metadata["index"]["generation"]
+        generation = index / metadata.generation
         self.metadata = metadata
         self._store = open_store(generation / "store.sqlite", read_only=True)
-        embedding = _query_embedder(metadata["embedding"], embedder_for)
+        embedding = _query_embedder(metadata.embedding, embedder_for)
         self._embedder = embedding.embedder
         self._index = open_index(self._store, generation, self._embedder, "read")
         self._index.catch_up()
         # The facets of all corpora that are searched together.
-        self.shared_facets: Collection[str] = metadata["taxonomy"].keys()
-        self._collapsed = [key for key, entry in metadata["taxonomy"].items() if entry.get("vector_collapse")]
+        self.shared_facets: Collection[str] = metadata.taxonomy.keys()
+        self._collapsed = [key for key, facet in metadata.taxonomy.items() if facet.collapses_variants]
         self._retriever = Retriever(
             self._store,
             self._index,
@@ -96,18 +82,17 @@ class DocsCorpus:
     @property
     def state(self) -> str:
         """Changes whenever the content does; the same for every copy of the index."""
-        return str(self.metadata["state"])
+        return self.metadata.state
 
     @property
     def is_fast(self) -> bool:
         """Whether searches take a millisecond or two: no model, and not too many chunks."""
-        return self._embedder is None and int(self.metadata["stats"]["total_chunks"]) < MAX_FAST_CHUNKS
+        return self._embedder is None and self.metadata.stats.total_chunks < MAX_FAST_CHUNKS
 
     @property
-    def taxonomy(self) -> Mapping[str, Mapping[str, Any]]:
+    def taxonomy(self) -> Mapping[str, Facet]:
         """Every facet with its description and values."""
-        taxonomy: Mapping[str, Mapping[str, Any]] = self.metadata["taxonomy"]
-        return taxonomy
+        return self.metadata.taxonomy
 
     def search(
         self, query: str, filters: Mapping[str, str], offset: int = 0, limit: int = 10, mode: Mode = "hybrid"
@@ -129,20 +114,8 @@ class DocsCorpus:
         return chunks[first : position + context + 1], position - first, len(chunks)
 
     def nearest_ids(self, chunk_id: str) -> list[str]:
-        """Suggest ids: the most similar ones of the file, or those of files with a similar name."""
-        hashes = [at for at, sign in enumerate(chunk_id) if sign == "#"]
-        ends = (*hashes[-MAX_HASHES_IN_ID:], len(chunk_id))
-        parts = [(chunk_id[:end], chunk_id[end + 1 :]) for end in ends]
-        path, heading = next(((path, rest) for path, rest in parts if self._store.chunks_of(path)), parts[0])
-        ids = [stored.head.id for stored in self._store.chunks_of(path)]
-        if ids:
-            by_heading = {identity[len(path) + 1 :]: identity for identity in ids}
-            near = [by_heading[name] for name in get_close_matches(heading, by_heading, MAX_SUGGESTED_IDS, 0.7)]
-            return near or ids[:MAX_LISTED_IDS]
-        names = list(self.metadata["files"])
-        same = [name for name in names if PurePosixPath(name).name == PurePosixPath(path).name]
-        near = same or get_close_matches(path, names[:MAX_COMPARED_NAMES], MAX_SUGGESTED_IDS, 0.7)
-        return [stored.head.id for name in near[:MAX_SUGGESTED_IDS] for stored in self._store.chunks_of(name)[:1]]
+        """Suggest ids for one that does not exist."""
+        return nearest_ids(self._store, list(self.metadata.files), chunk_id)
 
     def chunks_of(self, path: str) -> list[StoredChunk]:
         """Return the chunks of a file in order."""
@@ -197,19 +170,7 @@ class DocsCorpus:
 
     def suggest_spellings(self, query: str) -> list[str]:
         """Return words with a similar spelling for those that the corpus does not have."""
-        words = dict.fromkeys(WORD.findall(normalize_query(query)))
-        unknown = [word for word in words if not any(map(self._index.document_frequency, terms(word)))]
-        return [
-            self._as_written(term) for word in unknown[:MAX_MISSPELT_WORDS] for term in self._index.suggest_terms(word)
-        ]
-
-    def _as_written(self, term: str) -> str:
-        """Return a term as a text has it: the index has words without their endings."""
-        for candidate in self._retriever.select(SearchRequest(term, mode="keyword"), 1).candidates:
-            plain = self._store.plain_texts([candidate.rowid])[candidate.rowid]
-            for start, end, _ in Matcher(term).find(plain):
-                return plain[start:end].lower()
-        return term
+        return suggest_spellings(self._store, self._retriever, query)
 
     def _request(
         self, query: str, filters: Mapping[str, str], *, offset: int = 0, limit: int = 1, mode: Mode = "hybrid"
@@ -222,8 +183,8 @@ class DocsCorpus:
         conditions: list[Filter] = [OneOf(key, (value,)) for key, value in filters.items()]
         if "language" in filters and "scope" not in filters and "scope" in self.shared_facets:
             language = OneOf("language", (filters["language"],))
-            values = self.taxonomy.get("scope", {}).get("values", ())
-            others = tuple(value for value in values if value not in SCOPES)
+            scope = self.taxonomy.get("scope")
+            others = tuple(value for value in scope.values if value not in SCOPES) if scope else ()
             widened: list[Filter] = [
                 AllOf((OneOf("scope", ("sdk-specific",)), language)),
                 OneOf("scope", ("global-guide",)),
@@ -233,11 +194,11 @@ class DocsCorpus:
         return AllOf(tuple(conditions)) if conditions else None
 
 
-def _query_embedder(origin: Mapping[str, Any] | None, embedder_for: EmbedderFor | None) -> QueryEmbedder:
+def _query_embedder(origin: EmbeddingOrigin | None, embedder_for: EmbedderFor | None) -> QueryEmbedder:
     """Return the embedder that made the vectors: those of another one cannot be compared."""
     if origin is None or embedder_for is None:
         return QueryEmbedder(lambda: None)
-    return QueryEmbedder(lambda: embedder_for(origin), fingerprint=origin["fingerprint"])
+    return QueryEmbedder(lambda: embedder_for(origin.to_json()), fingerprint=origin.fingerprint)
 
 
 def _path_and_breadcrumb(head: ChunkHead) -> list[str]:

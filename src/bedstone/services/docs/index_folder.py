@@ -8,21 +8,20 @@ building/          an unfinished build; the next build resumes it
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from bedstone.errors import InvalidInput, NotFound, Unavailable
+from bedstone.services.docs.metadata import METADATA_VERSION, CorpusMetadata
 from bedstone.store.locks import FileLock
 
-METADATA_VERSION = "1.1.0"
 BUILDING = "building"
 METADATA = "metadata.json"
 LOCK = ".lock"
 SOURCE = ".source"
 VECTORS = "vectors.usearch"
-CORPUS = "corpus"  # the facet that selects one of several corpora
 FILE_MODE = 0o644
 FOLDER_MODE = 0o755
 MUTABLE_FILES = {".sqlite", ".sqlite-wal", ".sqlite-shm", "meta.json", ".managed.json", "version.json", ".lock"}
@@ -35,7 +34,7 @@ class IndexFolder:
         self.path = path
 
     @property
-    def metadata(self) -> dict[str, Any] | None:
+    def metadata(self) -> CorpusMetadata | None:
         """Return the metadata of the last build, or None before the first."""
         try:
             data = json.loads((self.path / METADATA).read_text(encoding="utf-8"))
@@ -46,11 +45,13 @@ class IndexFolder:
         version = str(data.get("metadata_version")) if isinstance(data, dict) else "none"
         if version.partition(".")[0] != METADATA_VERSION.partition(".")[0]:
             raise InvalidInput(f"Unsupported metadata_version major: expected 1.x.x, got {version}")
-        assert isinstance(data, dict)
-        return data
+        try:
+            return CorpusMetadata.from_json(data)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InvalidInput(f"Cannot read {self.path / METADATA}: it is not complete ({error!r}).") from error
 
     @property
-    def existing_metadata(self) -> dict[str, Any]:
+    def existing_metadata(self) -> CorpusMetadata:
         """Return the metadata of the last build; raise NotFound before the first."""
         if (metadata := self.metadata) is None:
             raise NotFound(
@@ -84,7 +85,7 @@ class IndexFolder:
     def generation(self) -> Path | None:
         """Return the folder of the published state."""
         metadata = self.metadata
-        return self.path / metadata["index"]["generation"] if metadata else None
+        return self.path / metadata.generation if metadata else None
 
     @contextmanager
     def building(self, docs: Path, *, fresh: bool) -> Iterator[Path]:
@@ -109,7 +110,7 @@ class IndexFolder:
         """Delete the working folder; the published state stays."""
         shutil.rmtree(work, ignore_errors=True)
 
-    def publish(self, work: Path, metadata: dict[str, Any], *, last: bool) -> None:
+    def publish(self, work: Path, metadata: CorpusMetadata, *, last: bool) -> None:
         """Publish the state in `work`: a copy of it, or with `last` the folder itself."""
         number = self._next_number()
         target = self.path / f"generation-{number}"
@@ -122,7 +123,7 @@ class IndexFolder:
             draft.rename(target)
         for path in target.rglob("*"):
             path.chmod(FOLDER_MODE if path.is_dir() else FILE_MODE)  # tantivy's files are private to their owner
-        data = {"metadata_version": METADATA_VERSION, **metadata, "index": {"generation": target.name}}
+        data = replace(metadata, generation=target.name).to_json()
         draft_file = self.path / "metadata.json.tmp"
         # One line per key: `indent` would use the slow Python encoder for thousands of files.
         lines = [f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in data.items()]
@@ -150,21 +151,6 @@ class IndexFolder:
         for path in (*self._generations(), *self.path.glob("*.tmp")):
             if path != keep and path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
-
-
-def merge_taxonomies(corpora: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the facets of all corpora, given their metadata; several corpora add the facet `corpus`."""
-    if len(corpora) == 1:
-        (metadata,) = corpora.values()
-        return dict(metadata["taxonomy"])
-    merged: dict[str, dict[str, Any]] = {
-        CORPUS: {"description": f"Filter results by {CORPUS}.", "values": sorted(corpora)}
-    }
-    for metadata in corpora.values():
-        for key, entry in metadata["taxonomy"].items():
-            facet = merged.setdefault(key, {"description": entry["description"], "values": []})
-            facet["values"] = sorted({*facet["values"], *entry["values"]})
-    return merged
 
 
 def _copy_state(source: Path, target: Path) -> None:

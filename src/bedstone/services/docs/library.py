@@ -7,9 +7,9 @@ from typing import Any
 from bedstone.records import ChunkHead, Document, StoredChunk
 from bedstone.search.cursor import make_cursor, read_cursor
 from bedstone.search.hits import Hit, Mode
-from bedstone.services.docs.corpus import ChunkNotFound, DocsCorpus, FileFacts, Hint
-from bedstone.services.docs.index_folder import CORPUS
-from bedstone.services.docs.source.prompt_templates import PromptTemplate
+from bedstone.services.docs.corpus import ChunkNotFound, DocsCorpus, FileFacts
+from bedstone.services.docs.hints import Hint
+from bedstone.services.docs.metadata import CORPUS, CorpusMetadata, Facet
 
 MAX_PAGED_HITS = 5_000
 
@@ -30,13 +30,13 @@ class DocsLibrary:
         self._corpora = corpora
         self._is_single = len(corpora) == 1
         # The same on every replica that serves the same corpora.
-        self._cursor_key = "".join(sorted(corpus.metadata["cursor_key"] for corpus in corpora.values()))
+        self._cursor_key = "".join(sorted(corpus.metadata.cursor_key for corpus in corpora.values()))
         self._state = ",".join(corpora[name].state for name in sorted(corpora))
         for corpus in corpora.values():
             corpus.shared_facets = self.facets
 
     @property
-    def metadata(self) -> dict[str, Mapping[str, Any]]:
+    def metadata(self) -> dict[str, CorpusMetadata]:
         """The metadata of each corpus."""
         return {name: corpus.metadata for name, corpus in self._corpora.items()}
 
@@ -59,7 +59,7 @@ class DocsLibrary:
         return counts
 
     def search(self, query: str, filters: Mapping[str, str], limit: int, cursor: str | None = None) -> DocPage:
-        """Return a page of the best chunks, or a hint if there are none."""
+        """Return a page of the best chunks, or a hint if no chunk matches."""
         offset, highest = 0, 1.0
         if cursor is not None:
             offset, highest = read_cursor(cursor, self._cursor_key, self._state, query, filters)
@@ -93,10 +93,10 @@ class DocsLibrary:
         return [
             {
                 "name": name,
-                "description": corpus.metadata.get("corpus_description", ""),
-                "files": len(corpus.metadata["files"]),
+                "description": corpus.metadata.description,
+                "files": len(corpus.metadata.files),
                 "chunks": corpus.chunk_count,
-                "indexed_at": str(corpus.metadata["stats"]["indexed_at"]),
+                "indexed_at": corpus.metadata.stats.indexed_at,
                 "taxonomy": {key: corpus.facets.get(key, {}) for key in corpus.taxonomy},
             }
             for name, corpus in self._corpora.items()
@@ -211,19 +211,5 @@ class DocsLibrary:
         return replace(head, id=f"{corpus}/{head.id}", document_id=f"{corpus}/{head.document_id}", facets=facets)
 
 
-def templates(corpora: Mapping[str, Mapping[str, Any]]) -> dict[str, PromptTemplate]:
-    """Return the prompt templates of corpora by name, given their metadata."""
-    prefix = len(corpora) > 1
-    found = {}
-    for name, metadata in corpora.items():
-        for item in metadata.get("prompts", []):
-            template = PromptTemplate.from_json(item)
-            found[f"{name}/{template.name}" if prefix else template.name] = template
-    return found
-
-
-def _is_resource(document: Document, taxonomy: Mapping[str, Mapping[str, Any]]) -> bool:
-    return any(
-        entry.get("properties", {}).get(document.attributes.get(f"facet:{key}"), {}).get("mcp_resource")
-        for key, entry in taxonomy.items()
-    )
+def _is_resource(document: Document, taxonomy: Mapping[str, Facet]) -> bool:
+    return any(document.attributes.get(f"facet:{key}") in facet.resource_values for key, facet in taxonomy.items())

@@ -13,6 +13,7 @@ from anyio import to_thread
 
 from bedstone.errors import InvalidSetting
 from bedstone.services.docs.index_folder import METADATA, IndexFolder
+from bedstone.services.docs.metadata import CorpusMetadata
 from bedstone.services.service import Service
 
 if TYPE_CHECKING:  # the engine is imported on first use, not when a server starts
@@ -55,7 +56,7 @@ class DocsService(Service):
         self._retired: list[tuple[float, DocsLibrary]] = []
         self._stop = threading.Event()
         self.on_published: Callable[[], None] = lambda: None
-        self.metadata: Mapping[str, Mapping[str, Any]] = {} if watchers else self._published_metadata()
+        self.metadata: Mapping[str, CorpusMetadata] = {} if watchers else self._published_metadata()
 
     @property
     def is_fast(self) -> bool:  # type: ignore[override]
@@ -138,7 +139,7 @@ class DocsService(Service):
             {name: DocsCorpus(path, self._embedder_for, weights=self._weights) for name, path in self._indexes.items()}
         )
 
-    def _published_metadata(self) -> dict[str, Mapping[str, Any]]:
+    def _published_metadata(self) -> dict[str, CorpusMetadata]:
         return {name: IndexFolder(path).existing_metadata for name, path in self._indexes.items()}
 
     def _follow(self) -> None:
@@ -170,5 +171,5 @@ class DocsService(Service):
         self.on_published()
 
 
-def _generations(metadata: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    return [item["index"]["generation"] for item in metadata.values()]
+def _generations(metadata: Mapping[str, CorpusMetadata]) -> list[str]:
+    return [item.generation for item in metadata.values()]

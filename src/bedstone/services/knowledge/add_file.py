@@ -61,7 +61,7 @@ class AddFileHandler:
         """Add the file of a task."""
         started = time.monotonic()
         file = AddFile.from_payload(task.payload)
-        document = self._stored(file.document_id)
+        document = self._find_document(file.document_id)
         if document is None or document.status != "processing":
             try:
                 document = self._read(file, progress)
@@ -70,7 +70,7 @@ class AddFileHandler:
         self._embed(document, progress)
         progress.update("Storing", TOTAL_STEPS, TOTAL_STEPS)
         seconds = time.monotonic() - started
-        current = self._stored(document.id) or document  # it may be in other collections by now
+        current = self._find_document(document.id) or document  # it may be in other collections by now
         completed = replace(current, status="completed", seconds=seconds)
         self._store.update_documents([completed.to_stored()])
         self._update_throughput(file.size_bytes, seconds)
@@ -121,7 +121,7 @@ class AddFileHandler:
         count = self._store.chunk_counts(document.id).get(document.id, 0)
         return AddedFile(document.id, document.filename, count, document.method or "")
 
-    def _stored(self, document_id: str) -> FileDocument | None:
+    def _find_document(self, document_id: str) -> FileDocument | None:
         document = self._store.document(document_id)
         return FileDocument.from_stored(document) if document is not None else None
 

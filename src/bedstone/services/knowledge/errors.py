@@ -39,7 +39,7 @@ class OcrFailed(BedstoneError):
     """The file needs OCR, which found no text or is not installed."""
 
 
-def unsupported(suffix: str) -> UnsupportedFormat:
+def unsupported_format(suffix: str) -> UnsupportedFormat:
     """Return the error for a file that cannot be read, with the formats that can."""
     from bedstone.ingest.detection import supported_formats  # noqa: PLC0415 - for this error only
 

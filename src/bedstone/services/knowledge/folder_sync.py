@@ -83,7 +83,7 @@ class FolderSync:
 
     def sync(self, on_file: OnFile = lambda *_: None) -> FolderReport:
         """Sync once; `on_file` gets each file that is read, its number and how many there are."""
-        known = self._known()
+        known = self._synced_files()
         seen, unseen = self._scan()
         gone = {
             path: file
@@ -218,7 +218,7 @@ class FolderSync:
         if before != device:
             self._store.set_value(key, device)
 
-    def _known(self) -> dict[str, SyncedFile]:
+    def _synced_files(self) -> dict[str, SyncedFile]:
         found = self._store.list_values(self._key)
         return {json.loads(f'"{path}"'): SyncedFile(*json.loads(data)) for path, data in found.items()}
 

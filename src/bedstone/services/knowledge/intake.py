@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from bedstone.ingest.detection import detect, format_of
 from bedstone.services.knowledge.collections import Collections
-from bedstone.services.knowledge.errors import FileNotFound, FileTooLarge, PathNotAllowed, unsupported
+from bedstone.services.knowledge.errors import FileNotFound, FileTooLarge, PathNotAllowed, unsupported_format
 from bedstone.services.knowledge.file_storage import FileStorage
 from bedstone.services.knowledge.records import AddFile, FileDocument
 from bedstone.store.engine import Store
@@ -51,14 +51,14 @@ class Intake:
         names = self._collections.check(collections)
         filename = storable(path.name)
         if format_of(filename) is None:
-            raise unsupported(storable(path.suffix or path.name))
+            raise unsupported_format(storable(path.suffix or path.name))
         with self._open(path) as file:
             stored = self._storage.import_file(file, filename, self._check_size)
             source = storable(_real_path(file, path))
         found = detect(stored.path, filename)
         if found is None:
             self._storage.delete(stored.document_id)
-            raise unsupported(path.suffix)
+            raise unsupported_format(path.suffix)
         facts = (stored.document_id, filename, source, found, stored.size_bytes, stored.digest)
         accepted = AddFile(*facts, metadata, force_ocr, names)
         duplicate = self._find_duplicate(stored.digest)

@@ -66,7 +66,7 @@ def list_documents(store: Store, query: ListQuery) -> DocumentPage:
     """Return a page of documents, with the files that are in process or failed."""
     conditions, end = query.conditions(), query.offset + query.limit
     order = Order(*SORT_ATTRIBUTES[query.sort_by], descending=query.descending)
-    others = [item for item in _unfinished(store) if matches(item, conditions)]
+    others = [item for item in _unfinished_documents(store) if matches(item, conditions)]
     total = store.count_documents(conditions) + len(others)
     if others:
         first = store.documents(conditions, order=order, limit=end)
@@ -79,7 +79,7 @@ def list_documents(store: Store, query: ListQuery) -> DocumentPage:
 def count_values(store: Store) -> dict[FilterKey, Counter[str]]:
     """Return how many documents have each value that lists are filtered by."""
     rows = Counter(store.count_attributes(FILTER_KEYS))
-    rows.update(tuple(item.attributes.get(key, "") for key in FILTER_KEYS) for item in _unfinished(store))
+    rows.update(tuple(item.attributes.get(key, "") for key in FILTER_KEYS) for item in _unfinished_documents(store))
     counts: dict[FilterKey, Counter[str]] = {key: Counter() for key in FILTER_KEYS}
     for values, count in rows.items():
         for key, value in zip(FILTER_KEYS, values, strict=True):
@@ -131,7 +131,7 @@ def _midnight(day: date) -> float:
     return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
 
 
-def _unfinished(store: Store) -> Sequence[Document]:
+def _unfinished_documents(store: Store) -> Sequence[Document]:
     """Return files that are not stored yet, or could not be read; each content once."""
     tasks = pending_tasks(store)
     if not tasks:

@@ -416,7 +416,7 @@ class KnowledgeBase(Service):
         return self._archive.export_to(target, on_document)
 
     def import_from(self, source: Path, on_document: OnDocument = lambda _: None) -> Iterator[Task]:
-        """Add the new documents of an export: found by keywords at once, by meaning when their tasks are completed."""
+        """Add the new documents of an export; semantic search finds them when their tasks complete."""
 
         def restore(document: FileDocument) -> Task:
             return self._tasks.submit(ADD, self._handler.restore(document).to_payload())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bedstone.salesforce.graph.model import Field, ObjectSchema, SchemaGraph
-from bedstone.salesforce.graph.names import squeezed, words_of
+from bedstone.salesforce.graph.names import squeeze, words_of
 from bedstone.salesforce.graph.object_names import EXACT, NAMED, ObjectNames
 from bedstone.salesforce.synonyms import FIELD_WORDS, OBJECT_WORDS, STOP_WORDS, plain_words, singular
 from bedstone.search.embedding import QueryEmbedder
@@ -20,10 +20,17 @@ if TYPE_CHECKING:
     from bedstone.search.embedder import Embedder
 
 Kind = Literal["objects", "fields"]
-BY_WORDS, BY_MEANING = 0.6, 0.4  # of what is neither
-NAME_WEIGHT, HELP_WEIGHT, VALUE_WEIGHT = 1.0, 0.6, 0.7
-LEAST_COSINE, MOST_COSINE = 0.25, 0.75
-MOST_CANDIDATES, MOST_TEXTS, MOST_PLACES, MOST_MATCHES = 400, 150, 20, 200
+KEYWORD_WEIGHT = 0.6
+SEMANTIC_WEIGHT = 0.4
+NAME_WEIGHT = 1.0
+HELP_WEIGHT = 0.6
+VALUE_WEIGHT = 0.7
+MIN_COSINE = 0.25  # counts as 0
+MAX_COSINE = 0.75  # counts as 1
+MAX_CANDIDATES = 400
+MAX_TEXTS = 150
+MAX_PLACES = 20
+MAX_MATCHES = 200
 COMMON = 0.1  # share of all entries from which a word tells nothing, where others do
 FILE = "vectors.npz"
 
@@ -60,16 +67,16 @@ class SchemaSearch:
         entries = self._entries(kind)
         for text, cosine in meaning.items():
             places = self._places(kind).get(text, [])
-            near = places[:MOST_PLACES] if target is None else [at for at in places if entries[at][0] is target]
-            shown = min(1.0, max(0.0, (cosine - LEAST_COSINE) / (MOST_COSINE - LEAST_COSINE)))
+            near = places[:MAX_PLACES] if target is None else [at for at in places if entries[at][0] is target]
+            shown = min(1.0, max(0.0, (cosine - MIN_COSINE) / (MAX_COSINE - MIN_COSINE)))
             for place in near:
                 lexical, why = scores.get(place, (0.0, "meaning"))
-                blended = BY_WORDS * lexical + BY_MEANING * shown
+                blended = KEYWORD_WEIGHT * lexical + SEMANTIC_WEIGHT * shown
                 candidates[place] = (max(lexical * 0.8, blended), why)
         if kind == "objects":
             for item, score, why in self.names.find(query):
                 candidates[self._object_numbers[item.name]] = (score, why)
-        best = heapq.nlargest(max(MOST_MATCHES, limit), candidates, key=lambda place: candidates[place][0])
+        best = heapq.nlargest(max(MAX_MATCHES, limit), candidates, key=lambda place: candidates[place][0])
         matches = [self._match(query, kind, place, candidates[place]) for place in best]
         matches.sort(key=lambda match: (-match.score, -len(self._graph.children(match.object.name)), _name(match)))
         return matches[:limit]
@@ -106,7 +113,7 @@ class SchemaSearch:
             length = max(1, len(plain_words(field.label if field is not None else item.label)))
             reasons = dict.fromkeys(why for _, why in parts.values())
             scored[place] = (min(1.0, score) * (0.75 + 0.25 / length), ", ".join(reasons))
-        best_places = sorted(scored, key=lambda place: -scored[place][0])[:MOST_CANDIDATES]
+        best_places = sorted(scored, key=lambda place: -scored[place][0])[:MAX_CANDIDATES]
         return {place: scored[place] for place in best_places}
 
     def _index(self, kind: Kind) -> Mapping[str, list[tuple[int, float, str]]]:
@@ -164,14 +171,12 @@ class SchemaSearch:
 
         near = matrix @ vector.astype(np.float32)
         places = self._places(kind)
-        most = min(MOST_TEXTS, len(texts))
+        most = min(MAX_TEXTS, len(texts))
         if not most:
             return {}
         order = np.argpartition(-near, most - 1)[:most]
         return {
-            texts[place]: float(near[place])
-            for place in order
-            if near[place] >= LEAST_COSINE and texts[place] in places
+            texts[place]: float(near[place]) for place in order if near[place] >= MIN_COSINE and texts[place] in places
         }
 
     def make_vectors(self, tell: Callable[[int, int], None] = lambda done, total: None) -> int:
@@ -231,18 +236,18 @@ class SchemaSearch:
             places.setdefault(label.lower(), []).append(place)
         entries = self._entries("fields")
         for found in places.values():
-            if len(found) > MOST_PLACES:
+            if len(found) > MAX_PLACES:
                 found.sort(key=lambda place: -len(self._graph.children(entries[place][0].name)))
         return places
 
     def _match(self, query: str, kind: Kind, place: int, scored: tuple[float, str]) -> Match:
         item, field = self._entries(kind)[place]
         score, why = scored
-        given = squeezed(query)
+        given = squeeze(query)
         name, label = (field.name, field.label) if field is not None else (item.name, item.label)
-        if given in (squeezed(name), squeezed(label), squeezed(name.removesuffix("__c"))):
-            score, why = EXACT, "name" if given == squeezed(name) else "label"
-        elif singular(given) == singular(squeezed(label)) or given == squeezed(item.plural if field is None else label):
+        if given in (squeeze(name), squeeze(label), squeeze(name.removesuffix("__c"))):
+            score, why = EXACT, "name" if given == squeeze(name) else "label"
+        elif singular(given) == singular(squeeze(label)) or given == squeeze(item.plural if field is None else label):
             score, why = max(score, NAMED), "plural label"
         else:
             score = min(score, NAMED)

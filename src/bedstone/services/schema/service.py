@@ -151,14 +151,14 @@ class SchemaService(Service):
         try:
             org = await self.org()
         except NotFound:
-            names = [org.name for org in await to_thread.run_sync(self.known)]
+            names = [org.name for org in await to_thread.run_sync(self.known_orgs)]
             if len(names) > 1:
                 return [("orgs", ", ".join(names))]
             raise
         sizes = [("objects", f"{len(org.graph.objects):,}"), ("fields", f"{org.graph.field_count:,}")]
         return [("org", org.name), *sizes, ("synced", org.facts.get(SYNCED_AT, "")[DATE])]
 
-    def known(self) -> list[KnownOrg]:
+    def known_orgs(self) -> list[KnownOrg]:
         """Return every org; the list is read again when a login or an import changes it."""
         state = (self.orgs.version(), self._folder_version())
         if self._known is None or self._known[0] != state:
@@ -175,7 +175,7 @@ class SchemaService(Service):
 
     def find(self, org_id: str | None) -> KnownOrg:
         """Return an org by its name or by Salesforce's id."""
-        known = self.known()
+        known = self.known_orgs()
         wanted = org_id or self.default
         logged_in = [org for org in known if org.org is not None]
         if wanted is None and len(logged_in or known) == 1:  # an imported schema beside an org is asked for by name
@@ -236,7 +236,7 @@ class SchemaService(Service):
         """Return a client of an org; an imported schema has none."""
         org = self.find(org_id)
         if org.org is None:
-            raise Unavailable(f"The schema {org.name} was imported from files, so there is no org to query.")
+            raise Unavailable(f"The schema {org.name} was imported from files, so it has no org to query.")
         if org.name not in self._clients:
             self._clients[org.name] = self.open_client(org.org)
         return self._clients[org.name]

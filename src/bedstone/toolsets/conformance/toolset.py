@@ -121,7 +121,7 @@ class ConformanceToolset(Toolset):
         self._runner = TaskRunner(self._jobs, _Jobs(), workers=8)
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[object]:
+    async def opened(self) -> AsyncIterator[object]:  # prose: ok - public API
         """Run tasks while the toolset is open."""
         self._runner.start()
         try:

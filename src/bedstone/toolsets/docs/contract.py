@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, create_model
 from pydantic_core import ErrorDetails
 
 from bedstone.errors import InvalidInput
+from bedstone.services.docs.metadata import Facet
 from bedstone.toolkit import Arguments, Result
 
 SEARCH_DESCRIPTION = "Search the {}. Use this to find relevant documentation, guides, or API references."
@@ -84,11 +85,11 @@ class GetDoc(DocsArguments):
     )
 
 
-def search_arguments(taxonomy: Mapping[str, Mapping[str, Any]]) -> type[SearchDocs]:
+def search_arguments(taxonomy: Mapping[str, Facet]) -> type[SearchDocs]:
     """Return the arguments of search_docs with one optional enum per facet."""
     facets: dict[str, Any] = {
-        key: (Literal[tuple(entry["values"])] | None, Field(None, description=entry["description"]))
-        for key, entry in taxonomy.items()
+        key: (Literal[facet.values] | None, Field(None, description=facet.description))
+        for key, facet in taxonomy.items()
     }
     return create_model("SearchDocs", __base__=SearchDocs, **facets)
 

@@ -12,7 +12,7 @@ import anyio.from_thread
 import anyio.lowlevel
 
 from bedstone.errors import BedstoneError, InvalidInput, InvalidSetting, NotFound, UnknownPrompt, UnknownResource
-from bedstone.services.docs.index_folder import merge_taxonomies
+from bedstone.services.docs.metadata import CorpusMetadata, merge_prompts, merge_taxonomies
 from bedstone.services.docs.service import DocsService
 from bedstone.services.service import Handle
 from bedstone.toolkit import (
@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # the engine is imported on first use, not when a server star
     from bedstone.records import StoredChunk
     from bedstone.search.hits import Hit
     from bedstone.services.docs.library import DocPage
+    from bedstone.services.docs.source.prompt_templates import PromptTemplate
 
 CHUNK_ID = re.compile(r"[^#]+(#[^#]+)?")
 TOOL_PREFIX = re.compile(r"[A-Za-z0-9_-]{1,52}")  # the name of a tool has at most 64 characters
@@ -74,7 +75,7 @@ class DocsToolset(Toolset):
         return cls(context.service, tool_prefix=context.settings.docs.tool_prefix, read_only=context.read_only)
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[object]:
+    async def opened(self) -> AsyncIterator[object]:  # prose: ok - public API
         """Wait for an index to serve, and notify clients when a new one changes the tools."""
         async with super().opened():
             service = await self._docs.open()
@@ -88,8 +89,8 @@ class DocsToolset(Toolset):
         """Return the two tools, with the facets and descriptions of the corpora."""
         search, read = super().tools["search_docs"], super().tools["get_doc"]
         corpora = list(self._metadata.values())
-        descriptions = corpora[0].get("tool_descriptions", {}) if len(corpora) == 1 else {}
-        subject = " and ".join(dict.fromkeys(metadata["corpus_description"] for metadata in corpora))
+        descriptions = corpora[0].tool_descriptions if len(corpora) == 1 else {}
+        subject = " and ".join(dict.fromkeys(metadata.description for metadata in corpora))
         search = replace(
             search,
             name=f"{self._prefix}search_docs",
@@ -182,25 +183,21 @@ class DocsToolset(Toolset):
         ]
 
     @cached_property
-    def _templates(self) -> Mapping[str, Any]:
-        if not any(metadata.get("prompts") for metadata in self._metadata.values()):
-            return {}
-        from bedstone.services.docs.library import templates  # noqa: PLC0415
-
-        return templates(self._metadata)
+    def _templates(self) -> "Mapping[str, PromptTemplate]":
+        return merge_prompts(self._metadata)
 
     @property
     def _has_resources(self) -> bool:
-        entries = (entry for metadata in self._metadata.values() for entry in metadata["taxonomy"].values())
-        return any("properties" in entry for entry in entries)
+        facets = (facet for metadata in self._metadata.values() for facet in metadata.taxonomy.values())
+        return any(facet.resource_values for facet in facets)
 
     @property
-    def _metadata(self) -> Mapping[str, Mapping[str, Any]]:
+    def _metadata(self) -> Mapping[str, CorpusMetadata]:
         return self._docs.get().metadata
 
     def _refresh(self) -> None:
         """Read instructions, tools and prompts from the served corpora again."""
-        texts = dict.fromkeys(metadata.get("mcpServerInstructions") for metadata in self._metadata.values())
+        texts = dict.fromkeys(metadata.instructions for metadata in self._metadata.values())
         self.instructions = "\n".join(text for text in texts if text) or None
         for name in ("tools", "_templates"):
             vars(self).pop(name, None)

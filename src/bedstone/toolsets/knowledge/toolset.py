@@ -91,7 +91,7 @@ class KnowledgeToolset(Toolset):
         return cls(context.service, top_k=(search.default_top_k, search.max_top_k), read_only=context.read_only)
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[object]:
+    async def opened(self) -> AsyncIterator[object]:  # prose: ok - public API
         """Stop reporting progress when the product closes."""
         async with super().opened():
             try:
@@ -138,7 +138,7 @@ class KnowledgeToolset(Toolset):
         if ended.status != "completed":
             raise views.failure(ended)
         await progress(1.0, 1.0, "Completed")
-        return views.added(ended)
+        return views.added_document(ended)
 
     @tool("knowledge-search", "Search the knowledge base using natural language query", title="Search knowledge")
     async def search(self, arguments: Search) -> FoundPassages:

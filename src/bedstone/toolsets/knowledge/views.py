@@ -206,7 +206,9 @@ def task_state(base: "KnowledgeBase", task_id: str) -> TaskState:
             return _running(base, task)
         case "cancelled":
             share = round(task.progress.share, 4) if task.progress else 0.0
-            return TaskState(task_id=task_id, status="cancelled", progress=share, elapsed_time_seconds=_elapsed(task))
+            return TaskState(
+                task_id=task_id, status="cancelled", progress=share, elapsed_time_seconds=_elapsed_seconds(task)
+            )
         case _:
             result = {key: (task.result or {}).get(key) for key in TaskResult.model_fields}
             return TaskState(
@@ -214,7 +216,7 @@ def task_state(base: "KnowledgeBase", task_id: str) -> TaskState:
                 status="completed",
                 progress=1.0,
                 result=TaskResult(**result),
-                total_time_seconds=_elapsed(task),
+                total_time_seconds=_elapsed_seconds(task),
             )
 
 
@@ -231,7 +233,7 @@ def task_view(task: "Task") -> TaskView:
             error = failure(task)
             return TaskView(task.id, "completed", task.created_at, updated, error.message, error_reply(error))
         case _:
-            return TaskView(task.id, "completed", task.created_at, updated, "Completed", Reply.of(added(task)))
+            return TaskView(task.id, "completed", task.created_at, updated, "Completed", Reply.of(added_document(task)))
 
 
 def error_reply(error: BedstoneError) -> Reply:
@@ -240,7 +242,7 @@ def error_reply(error: BedstoneError) -> Reply:
     return Reply(payload, is_error=True)
 
 
-def added(task: "Task") -> Added:
+def added_document(task: "Task") -> Added:
     """Return what a completed task has added."""
     seconds = round((task.finished_at or 0) - (task.started_at or 0), 3)
     return Added(**(task.result or {}), processing_time_seconds=seconds)
@@ -251,7 +253,7 @@ def failure(task: "Task", **details: Any) -> TaskFailed:
     if task.error is None:
         return TaskFailed("extraction_failed", "The task was cancelled.", **details)
     code = TASK_CODES.get(task.error.code, task.error.code)
-    return TaskFailed(code, task.error.message, **details, elapsed_time_seconds=_elapsed(task))
+    return TaskFailed(code, task.error.message, **details, elapsed_time_seconds=_elapsed_seconds(task))
 
 
 def _metadata(document: FileDocument) -> dict[str, Any]:
@@ -276,7 +278,7 @@ def _properties(document: FileDocument) -> dict[str, Any]:
 def _running(base: "KnowledgeBase", task: "Task") -> TaskState:
     progress = task.progress
     share = progress.share if progress else 0.0
-    elapsed = _elapsed(task)
+    elapsed = _elapsed_seconds(task)
     estimate = base.estimate_seconds(task)
     remaining = elapsed * (1 - share) / share if share > MIN_SHARE else max(0.0, estimate - elapsed)
     return TaskState(
@@ -291,5 +293,5 @@ def _running(base: "KnowledgeBase", task: "Task") -> TaskState:
     )
 
 
-def _elapsed(task: "Task") -> float:
+def _elapsed_seconds(task: "Task") -> float:
     return round((task.finished_at or time.time()) - (task.started_at or task.created_at), 1)

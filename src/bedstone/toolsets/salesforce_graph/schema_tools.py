@@ -1,4 +1,4 @@
-"""Tools about objects, fields and the ways between them."""
+"""Tools about objects, fields and the paths between them."""
 
 import base64
 from dataclasses import asdict
@@ -33,11 +33,12 @@ from bedstone.toolsets.salesforce_graph.contract import (
     SemanticSearch,
 )
 
-MOST_RELATED, MOST_CHANGES = 50, 500
+MAX_RELATED = 50
+MAX_CHANGES = 500
 
 
 class SchemaTools(GraphTools):
-    """What is there, and how it hangs together."""
+    """Tools for objects, their fields and their relationships."""
 
     @tool("list-objects", "Lists all Salesforce objects in the metadata graph.", title="List objects")
     async def list_objects(self, arguments: ListObjects) -> Reply:
@@ -131,7 +132,7 @@ class SchemaTools(GraphTools):
         """Objects by distance; of very many, the nearest."""
         org = await self._org(arguments.org_id)
         item = object_of(org, arguments.object_api_name)
-        rings, left_out = await to_thread.run_sync(org.paths.find_related, item.name, arguments.max_depth, MOST_RELATED)
+        rings, left_out = await to_thread.run_sync(org.paths.find_related, item.name, arguments.max_depth, MAX_RELATED)
         return RelatedObjects(
             source_object=item.name,
             related_objects={str(distance): names for distance, names in rings.items()},
@@ -222,7 +223,7 @@ class SchemaTools(GraphTools):
         from bedstone.services.schema.sync import ORG_ID, SYNCED_AT  # noqa: PLC0415
 
         lines = []
-        for known in await self._schemas.run(lambda schemas: schemas.known()):
+        for known in await self._schemas.run(lambda schemas: schemas.known_orgs()):
             facts = known.store.facts()
             lines.append(
                 OrgLine(
@@ -252,8 +253,8 @@ class SchemaTools(GraphTools):
             names = sorted({*mine.graph.objects, *theirs.graph.objects})
         changes = compare_schemas(mine.graph, theirs.graph, names)
         return SchemaChanges(
-            changes=[SchemaChange.model_validate(asdict(change)) for change in changes[:MOST_CHANGES]],
-            truncated=len(changes) > MOST_CHANGES or None,
+            changes=[SchemaChange.model_validate(asdict(change)) for change in changes[:MAX_CHANGES]],
+            truncated=len(changes) > MAX_CHANGES or None,
         )
 
 
@@ -270,4 +271,4 @@ def _place(cursor: str | None) -> int:
             return int(text[1:])
     except (ValueError, UnicodeDecodeError):
         pass
-    raise InvalidInput("cursor is not one of ours", parameter="cursor")
+    raise InvalidInput("cursor is not one of ours", parameter="cursor")  # prose: ok - recorded

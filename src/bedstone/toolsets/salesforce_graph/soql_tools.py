@@ -28,7 +28,8 @@ from bedstone.toolsets.salesforce_graph.contract import (
 if TYPE_CHECKING:
     from bedstone.salesforce.validation import Report
 
-MOST_CHARACTERS, FEW = 100_000, 200
+MAX_CHARACTERS = 100_000
+PAGE_ROWS = 200
 
 
 class SoqlTools(GraphTools):
@@ -74,7 +75,7 @@ class SoqlTools(GraphTools):
         if address:
             page = await self._schemas.get().client(org.name).more(address)
         else:
-            page = await self._schemas.get().query(arguments.query, org, FEW)
+            page = await self._schemas.get().query(arguments.query, org, PAGE_ROWS)
         return _page(page, org.name, address, skip, arguments)
 
     @tool("generate-sample-data", "Generates sample data for a Salesforce object.", title="Generate sample data")
@@ -133,7 +134,7 @@ class SoqlTools(GraphTools):
 
 
 def _where(clause: str, name: str) -> str:
-    """A condition somebody wrote: parsed, never pasted."""
+    """Parse the condition of a caller and write it anew; never paste it."""
     from bedstone.salesforce.soql import SyntaxProblem, parse_soql, write  # noqa: PLC0415
     from bedstone.salesforce.soql.tree import Query  # noqa: PLC0415
 
@@ -167,7 +168,7 @@ def _page(page: dict[str, Any], org: str, address: str, skip: int, arguments: Ex
     size = 0
     for row in rows[:most]:
         size += len(json.dumps(row, ensure_ascii=False))
-        if size > MOST_CHARACTERS and shown:
+        if size > MAX_CHARACTERS and shown:
             break
         shown.append(row)
     following = page.get("nextRecordsUrl")
@@ -204,7 +205,7 @@ def _opened_cursor(arguments: ExecuteSoql, org: str) -> tuple[str, int]:
     try:
         name, where, skip = json.loads(base64.urlsafe_b64decode(arguments.cursor.encode()))
     except (ValueError, TypeError, RecursionError):
-        raise InvalidInput("cursor is not one of ours", parameter="cursor") from None
+        raise InvalidInput("cursor is not one of ours", parameter="cursor") from None  # prose: ok - recorded
     if name == org and isinstance(skip, int) and skip >= 0 and isinstance(where, str):
         if where == arguments.query:
             return "", skip

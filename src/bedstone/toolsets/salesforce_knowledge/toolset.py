@@ -20,7 +20,7 @@ from bedstone.toolsets.salesforce_knowledge.contract import (
 )
 
 if TYPE_CHECKING:  # the engine is imported on first use, not when a server starts
-    from bedstone.services.articles.article import Article
+    from bedstone.services.articles.article import Article, UsageWarning
     from bedstone.services.articles.service import ArticleService
     from bedstone.services.service import Handle
 
@@ -149,5 +149,12 @@ def _facts(article: "Article", result: type[Result]) -> dict[str, Any]:
     return {name: getattr(article, name) for name in result.model_fields}
 
 
-def _to_warnings(warnings: Sequence[Any]) -> list[Warned] | None:
-    return [Warned(**warning) for warning in warnings] or None
+def _to_warnings(warnings: "Sequence[UsageWarning]") -> list[Warned] | None:
+    return [
+        Warned(
+            code="RATE_LIMIT_WARNING",
+            message=f"{usage.used} of the org's {usage.limit} calls of the day are used up.",
+            details={"used": usage.used, "limit": usage.limit},
+        )
+        for usage in warnings
+    ] or None

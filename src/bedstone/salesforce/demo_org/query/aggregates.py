@@ -5,7 +5,7 @@ from itertools import chain, combinations
 from typing import Any
 
 from bedstone.salesforce.demo_org.conditions import Conditions, Sql
-from bedstone.salesforce.demo_org.errors import ApiError, malformed
+from bedstone.salesforce.demo_org.errors import ApiError, malformed_query
 from bedstone.salesforce.demo_org.query.clauses import Clauses, order_term, sort_key
 from bedstone.salesforce.demo_org.query.shapes import Record, SelectedColumn, value_converter
 from bedstone.salesforce.demo_org.schema import TEXT_TYPES, FieldType
@@ -39,7 +39,7 @@ class AggregatePlan:
             return self._count()
         if query.group_by is None and (query.limit is not None or query.offset is not None):
             word = "LIMIT" if query.limit is not None else "OFFSET"
-            raise malformed(f"Non-grouped query that uses overall aggregate functions cannot also use {word}")
+            raise malformed_query(f"Non-grouped query that uses overall aggregate functions cannot also use {word}")
         keys = self._group_keys()
         outputs = self._outputs(keys)
         rows = self._rows(keys, [resolved for _, resolved in outputs])
@@ -60,9 +60,9 @@ class AggregatePlan:
         """Return what `SELECT COUNT()` finds: a number without records."""
         query, clauses = self._query, self._clauses
         if query.group_by is not None:
-            raise malformed("COUNT() can not be grouped", query.group_by.span[0])
+            raise malformed_query("COUNT() can not be grouped", query.group_by.span[0])
         if query.order_by:
-            raise malformed("Ordered field must be grouped or aggregated: " + write(query.order_by[0].expression))
+            raise malformed_query("Ordered field must be grouped or aggregated: " + write(query.order_by[0].expression))
         where, params = clauses.where()
         inner = f'SELECT {clauses.alias}."Id" {clauses.from_sql()} WHERE {where} {clauses.limit_sql()}'
         ((count,),) = clauses.database.rows(f"SELECT count(*) FROM ({inner})", params)
@@ -74,13 +74,17 @@ class AggregatePlan:
         keys: Keys = {}
         group = self._query.group_by
         if group is not None and group.kind and len(group.expressions) > MAX_ROLLUP_FIELDS:
-            raise malformed(f"GROUP BY {group.kind} takes at most three fields", group.span[0])
+            raise malformed_query(f"GROUP BY {group.kind} takes at most three fields", group.span[0])
         for expression in group.expressions if group else ():
             resolved = self._scope.expression(expression)
             if resolved.is_aggregate:
-                raise malformed(f"Grouped field should not be aggregated: {write(expression)}", expression.span[0])
+                raise malformed_query(
+                    f"Grouped field should not be aggregated: {write(expression)}", expression.span[0]
+                )
             if not resolved.field.groupable and isinstance(expression, Path):
-                raise malformed(f"field '{resolved.field.name}' can not be grouped in a query call", expression.span[0])
+                raise malformed_query(
+                    f"field '{resolved.field.name}' can not be grouped in a query call", expression.span[0]
+                )
             keys[self._key(expression)] = resolved
         return keys
 
@@ -102,14 +106,14 @@ class AggregatePlan:
             if name is None:
                 name, unnamed = f"expr{unnamed}", unnamed + 1
             if name.lower() in outputs:
-                raise malformed(f"duplicate alias: {name}", column.span[0])
+                raise malformed_query(f"duplicate alias: {name}", column.span[0])
             outputs[name.lower()] = (name, resolved)
         return list(outputs.values())
 
     def _output(self, column: Column, keys: Keys) -> Resolved:
         expression = column.expression
         if isinstance(expression, Query | TypeOf):
-            raise malformed("only root queries support aggregate expressions", column.span[0])
+            raise malformed_query("only root queries support aggregate expressions", column.span[0])
         resolved = self._grouping(expression, keys) or self._scope.expression(expression)
         if not resolved.is_aggregate and self._key(expression) not in keys and not self._formats_key(expression, keys):
             raise self._not_grouped(expression, column.span[0])
@@ -125,16 +129,16 @@ class AggregatePlan:
         if not (isinstance(expression, Call) and expression.name.lower() == "grouping"):
             return None
         if self._query.group_by is None or not self._query.group_by.kind:
-            raise malformed("GROUPING() can only be used with ROLLUP or CUBE", expression.span[0])
+            raise malformed_query("GROUPING() can only be used with ROLLUP or CUBE", expression.span[0])
         argument = expression.arguments[0]
         key = self._key(argument)
         if key not in keys:
-            raise malformed(f"Field must be grouped or aggregated: {write(argument)}", expression.span[0])
+            raise malformed_query(f"Field must be grouped or aggregated: {write(argument)}", expression.span[0])
         return Resolved(f"<grouping {key}>", FieldType("", "int", ""), None, is_aggregate=True)
 
     def _not_grouped(self, expression: Expression, position: int) -> ApiError:
         name = self._scope.expression(expression).field.name or write(expression)
-        return malformed(f"Field must be grouped or aggregated: {name}", position)
+        return malformed_query(f"Field must be grouped or aggregated: {name}", position)
 
     # Rows
 
@@ -147,7 +151,7 @@ class AggregatePlan:
         selects = []
         for group in sets:
             # Texts that differ in case alone are one group.
-            by = ", ".join(_folded(keys[name]) for name in group)
+            by = ", ".join(_fold_case(keys[name]) for name in group)
             selects.append(
                 f"SELECT {', '.join(_in_group(sql, keys, group) for sql in columns)} {self._clauses.from_sql()} "
                 f"WHERE {where} {f'GROUP BY {by}' if by else ''} {_in_group(having, keys, group)}"
@@ -184,7 +188,9 @@ class AggregatePlan:
         orders = [(self._scope.expression(order.expression), order) for order in self._query.order_by]
         for resolved, order in orders:
             if not resolved.is_aggregate and self._key(order.expression) not in keys:
-                raise malformed(f"Ordered field must be grouped or aggregated: {resolved.field.name}", order.span[0])
+                raise malformed_query(
+                    f"Ordered field must be grouped or aggregated: {resolved.field.name}", order.span[0]
+                )
         return orders
 
 
@@ -207,5 +213,5 @@ def _in_group(sql: str, keys: Keys, group: tuple[str, ...]) -> str:
     return "".join(parts)
 
 
-def _folded(resolved: Resolved) -> str:
+def _fold_case(resolved: Resolved) -> str:
     return f"folded({resolved.sql})" if resolved.field.type in TEXT_TYPES else resolved.sql

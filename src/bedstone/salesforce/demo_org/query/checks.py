@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bedstone.salesforce.demo_org.errors import ApiError, malformed
+from bedstone.salesforce.demo_org.errors import ApiError, malformed_query
 from bedstone.salesforce.demo_org.schema import ObjectType
 from bedstone.salesforce.soql.tree import (
     And,
@@ -57,13 +57,13 @@ def _fields_columns(call: Call, query: Query, root: ObjectType) -> list[Column]:
     limit = query.limit.value if isinstance(query.limit, Number) else None
     is_bounded = (limit is not None and limit <= MAX_FIELDS_ROWS) or _names_few_ids(query.where)
     if kind in ("all", "custom") and not is_bounded:
-        raise malformed("The SOQL FIELDS function must have a LIMIT of at most 200", call.span[0])
+        raise malformed_query("The SOQL FIELDS function must have a LIMIT of at most 200", call.span[0])
     wanted = FIELDS_KINDS.get(kind)
     if wanted is None:
-        raise malformed(f"unexpected token: '{kind}'", call.span[0])
+        raise malformed_query(f"unexpected token: '{kind}'", call.span[0])
     names = [item.name for item in root.fields if item.is_custom in wanted]
     if not names:
-        raise malformed(
+        raise malformed_query(
             "'FIELDS(...)' expansion function must result in at least one field being selected.", call.span[0]
         )
     return [Column(Path((name,), call.span), None, call.span) for name in names]
@@ -85,10 +85,10 @@ def check_query(query: Query, root: ObjectType, depth: int) -> None:
     """Raise the error an org gives for limits, scopes, filters and options it does not allow."""
     _check_limits(query)
     if depth and query.sources[0].using:
-        raise malformed("USING SCOPE is not allowed in a child subquery", query.sources[0].span[0])
+        raise malformed_query("USING SCOPE is not allowed in a child subquery", query.sources[0].span[0])
     needs_filter = root.name == "ContentDocumentLink" and not depth
     if needs_filter and not _has_filter(query, ("id", "contentdocumentid", "linkedentityid"), is_exact=True):
-        raise malformed(
+        raise malformed_query(
             "Implementation restriction: ContentDocumentLink requires a filter by a single Id on ContentDocumentId "
             "or LinkedEntityId using the equals operator or multiple Id's using the IN operator."
         )
@@ -101,23 +101,23 @@ def _check_limits(query: Query) -> None:
     if offset > MAX_OFFSET:
         raise ApiError("NUMBER_OUTSIDE_VALID_RANGE", "Maximum SOQL offset allowed is 2000")
     if any(isinstance(part, Number) and part.value < 0 for part in (query.limit, query.offset)):
-        raise malformed("unexpected token: '-'")
+        raise malformed_query("unexpected token: '-'")
     if isinstance(query.limit, Number) and query.limit.value > MAX_LIMIT:
-        raise malformed(f"unexpected token: '{query.limit.written[:20]}'", query.limit.span[0])
+        raise malformed_query(f"unexpected token: '{query.limit.written[:20]}'", query.limit.span[0])
 
 
 def _check_option(option: With, query: Query, root: ObjectType) -> None:
     if not isinstance(option, DataCategories):
         if option.name.upper() not in OPTIONS:
-            raise malformed(f"unexpected token: '{option.name}'", option.span[0])
+            raise malformed_query(f"unexpected token: '{option.name}'", option.span[0])
         return
     if root.feature is None:
-        raise malformed("unexpected token: 'DATA'", option.span[0])
+        raise malformed_query("unexpected token: 'DATA'", option.span[0])
     groups = [selection.group.lower() for selection in option.selections]
     if len(groups) > MAX_CATEGORY_GROUPS or len(set(groups)) < len(groups):
-        raise malformed("A category group can be named once, and three groups at most", option.span[0])
+        raise malformed_query("A category group can be named once, and three groups at most", option.span[0])
     if not _has_filter(query, ("publishstatus", "id")):
-        raise malformed("A filter on PublishStatus is needed with data categories", option.span[0])
+        raise malformed_query("A filter on PublishStatus is needed with data categories", option.span[0])
 
 
 def _has_filter(query: Query, names: tuple[str, ...], *, is_exact: bool = False) -> bool:

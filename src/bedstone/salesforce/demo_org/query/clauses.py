@@ -7,7 +7,7 @@ from typing import Any
 from bedstone.salesforce.demo_org.conditions import Conditions, Sql
 from bedstone.salesforce.demo_org.content.articles import category_names
 from bedstone.salesforce.demo_org.database import Database
-from bedstone.salesforce.demo_org.errors import malformed
+from bedstone.salesforce.demo_org.errors import malformed_query
 from bedstone.salesforce.demo_org.query.checks import check_query, expand_fields
 from bedstone.salesforce.demo_org.schema import TEXT_TYPES
 from bedstone.salesforce.demo_org.scope import Resolved, Scope
@@ -35,7 +35,7 @@ class Clauses:
     def of(cls, database: Database, query: Query, *, all_rows: bool, alias: str = "t", depth: int = 0) -> "Clauses":
         """Check a query against the schema; `depth` counts the queries around it."""
         if depth > MAX_CHILD_DEPTH:
-            raise malformed("Child subqueries cannot be nested more than 5 levels deep", query.span[0])
+            raise malformed_query("Child subqueries cannot be nested more than 5 levels deep", query.span[0])
         scope = Scope.of(database.schema, database.calendar, query.sources, alias)
         query = expand_fields(query, scope.root)
         check_query(query, scope.root, depth)
@@ -86,7 +86,7 @@ class Clauses:
         name = using.name.lower()
         is_mine = name == "mine"
         if using.kind != "SCOPE" or name not in SCOPES or (is_mine and self.scope.root.field("OwnerId") is None):
-            raise malformed(f"Scope '{using.name}' is not supported", using.span[0])
+            raise malformed_query(f"Scope '{using.name}' is not supported", using.span[0])
         if is_mine:
             yield f'{self.alias}."OwnerId" = ?', (self.database.user,)
 
@@ -96,10 +96,10 @@ class Clauses:
         params: list[Any] = []
         for order in self.query.order_by:
             if isinstance(order.expression, Call) and order.expression.name.lower() in NOT_SORTABLE:
-                raise malformed(f"{order.expression.name} can not be sorted in a query call", order.span[0])
+                raise malformed_query(f"{order.expression.name} can not be sorted in a query call", order.span[0])
             resolved = self.scope.expression(order.expression)
             if not resolved.field.sortable and not resolved.is_aggregate:
-                raise malformed(f"field '{resolved.field.name}' can not be sorted in a query call", order.span[0])
+                raise malformed_query(f"field '{resolved.field.name}' can not be sorted in a query call", order.span[0])
             parts.append(order_term(sort_key(resolved), order))
             params += resolved.params
         return (f"ORDER BY {', '.join(parts)}" if parts else f'ORDER BY {self.alias}."Id"'), params

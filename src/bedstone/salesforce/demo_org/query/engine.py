@@ -5,7 +5,7 @@ import secrets
 import time
 
 from bedstone.salesforce.demo_org.database import Database
-from bedstone.salesforce.demo_org.errors import ApiError, malformed
+from bedstone.salesforce.demo_org.errors import ApiError, malformed_query
 from bedstone.salesforce.demo_org.query.aggregates import AggregatePlan
 from bedstone.salesforce.demo_org.query.checks import is_aggregate
 from bedstone.salesforce.demo_org.query.clauses import Clauses
@@ -75,7 +75,7 @@ class QueryEngine:
 def _translate(problem: SyntaxProblem) -> ApiError:
     """Return a problem of our parser in the words of an org."""
     if problem.found == ":":
-        return malformed("Bind variables only allowed in Apex code", problem.position)
+        return malformed_query("Bind variables only allowed in Apex code", problem.position)
     if problem.expected == '")"' and problem.found:
-        return malformed(f"expecting a right parentheses, found '{problem.found}'", problem.position)
-    return malformed(f"unexpected token: '{problem.found or '<EOF>'}'", problem.position)
+        return malformed_query(f"expecting a right parentheses, found '{problem.found}'", problem.position)
+    return malformed_query(f"unexpected token: '{problem.found or '<EOF>'}'", problem.position)

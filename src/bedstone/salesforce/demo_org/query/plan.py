@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from bedstone.salesforce.demo_org.database import Database
-from bedstone.salesforce.demo_org.errors import ApiError, malformed, no_child, no_column
+from bedstone.salesforce.demo_org.errors import ApiError, malformed_query, no_child, no_column
 from bedstone.salesforce.demo_org.query.checks import is_aggregate
 from bedstone.salesforce.demo_org.query.clauses import Clauses
 from bedstone.salesforce.demo_org.query.shapes import (
@@ -122,7 +122,7 @@ class SelectList:
                     self._add_function(column, expression)
         for relationship in typed:
             if any(path.startswith(f"{relationship}.") for path in paths):
-                raise malformed(f"The relationship '{relationship}' is selected by TYPEOF and by a path")
+                raise malformed_query(f"The relationship '{relationship}' is selected by TYPEOF and by a path")
 
     def _add(self, sql: str, params: Sequence[Any] = ()) -> int:
         """Add a column; return its place in a row."""
@@ -133,7 +133,7 @@ class SelectList:
     def _add_path(self, column: Column, path: Path, known: set[str]) -> None:
         """Add a field inside the shapes of its parents."""
         if column.alias:
-            raise malformed("only aggregate expressions use field aliasing", column.span[0])
+            raise malformed_query("only aggregate expressions use field aliasing", column.span[0])
         parts = self._scope.parts(path)
         key = ".".join(parts).lower()
         if key in known:
@@ -167,7 +167,7 @@ class SelectList:
     def _add_function(self, column: Column, expression: Expression) -> None:
         resolved = self._scope.expression(expression)
         if isinstance(expression, Call) and expression.name.lower() in DATE_FUNCTIONS:
-            raise malformed(f"Field must be grouped or aggregated: {expression.name}", expression.span[0])
+            raise malformed_query(f"Field must be grouped or aggregated: {expression.name}", expression.span[0])
         name = column.alias
         if name is None:
             inner = expression.arguments[0] if isinstance(expression, Call) else None
@@ -178,9 +178,9 @@ class SelectList:
     def _add_child(self, query: Query) -> None:
         outer = self._clauses
         if len(self.children) >= MAX_CHILD_QUERIES:
-            raise malformed("Maximum 20 child subqueries are allowed", query.span[0])
+            raise malformed_query("Maximum 20 child subqueries are allowed", query.span[0])
         if query.offset is not None and outer.limit != 1:
-            raise malformed("OFFSET in a subquery needs LIMIT 1 on the outer query", query.offset.span[0])
+            raise malformed_query("OFFSET in a subquery needs LIMIT 1 on the outer query", query.offset.span[0])
         source = query.sources[0]
         parts = source.path.parts
         if len(parts) > 1 and parts[0].lower() in self._scope.names:
@@ -190,7 +190,7 @@ class SelectList:
             raise no_child(source.name, source.path.span[0])
         name = relation.name or parts[-1]
         if any(child.name == name for child in self.children):
-            raise malformed(f"duplicate alias: {relation.name}", source.path.span[0])
+            raise malformed_query(f"duplicate alias: {relation.name}", source.path.span[0])
         child_source = replace(source, path=Path((relation.child,), source.path.span))
         inner = Clauses.of(
             outer.database,
@@ -200,7 +200,7 @@ class SelectList:
             depth=outer.depth + 1,
         )
         if is_aggregate(inner.query):
-            raise malformed(AGGREGATE_CHILD, query.span[0])
+            raise malformed_query(AGGREGATE_CHILD, query.span[0])
         child = ChildQuery(name, RecordPlan(inner, self._base), relation.field)
         self.children.append(child)
         self.shape.leaves.append((name, partial(child.read, self.shape.id_at)))
@@ -212,7 +212,7 @@ class SelectList:
             alias, owner = self._scope.parent(tuple(parents), node.span[0])
         link = owner.by_relationship.get(name.lower())
         if link is None or not link.is_polymorphic:
-            raise malformed(f"Invalid TYPEOF relationship: {name}", node.span[0])
+            raise malformed_query(f"Invalid TYPEOF relationship: {name}", node.span[0])
         place = self._add(f'{alias}."{link.name}"')
         typed = TypeOfQueries(self._clauses.database, node, link, self._base)
         self.shape.leaves.append((link.relationship or name, partial(typed.read, place)))
@@ -281,10 +281,10 @@ class TypeOfQueries:
         targets = {name.lower() for name in link.reference_to}
         for branch in node.branches:
             if branch.type.lower() not in targets:
-                raise malformed(f"Invalid TYPEOF type: {branch.type}", branch.span[0])
+                raise malformed_query(f"Invalid TYPEOF type: {branch.type}", branch.span[0])
             self._plans[branch.type.lower()] = self._plan(branch.type, branch.fields)
         if len(self._plans) < len(node.branches):
-            raise malformed("A type stands in two branches of TYPEOF", node.span[0])
+            raise malformed_query("A type stands in two branches of TYPEOF", node.span[0])
         name_object = database.schema.get("Name")
         assert name_object is not None
         for path in node.otherwise or ():

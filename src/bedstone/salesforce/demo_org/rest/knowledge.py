@@ -60,7 +60,7 @@ class KnowledgeRoutes(Routes):
             sort = SORT_FIELDS.get(request.query.get("sort", "LastPublishedDate").lower())
             order = request.query.get("order", "DESC").upper()
             if sort is None or order not in ("ASC", "DESC"):
-                raise ApiError("INVALID_PARAMETER", "sort or order is none that articles have")
+                raise ApiError("INVALID_PARAMETER", "Articles cannot be sorted by this sort or order")
             statement = f"SELECT {FIELDS} FROM KnowledgeArticleVersion WHERE {where} ORDER BY {sort} {order}"
             rows = self._org.queries.run(statement, base)["records"]
         return self._in_categories(rows, request)

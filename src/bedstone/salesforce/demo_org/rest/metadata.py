@@ -49,7 +49,7 @@ class MetadataRoutes(Routes):
 
     @route("GET", r"limits")
     def _limits(self, request: Request, base: str) -> Response:
-        used = self._state.faults.used(self._state.calls)
+        used = self._state.faults.count_used(self._state.calls)
         return Response(
             body={
                 "DailyApiRequests": {"Max": DAILY_CALLS, "Remaining": DAILY_CALLS - used},

@@ -1,6 +1,6 @@
 """Counts, sums and averages, and what they are grouped by."""
 
-from bedstone.salesforce.graph.names import squeezed
+from bedstone.salesforce.graph.names import squeeze
 from bedstone.salesforce.questions.context import SchemaContext
 from bedstone.salesforce.questions.draft import QueryDraft
 from bedstone.salesforce.questions.question import Question
@@ -72,7 +72,7 @@ def _read_group(question: Question, draft: QueryDraft, schema: SchemaContext, pl
         question.consume(place, place + 1)
         return
     found = schema.fields.after(question, item, place)
-    link = item.by_relationship.get(squeezed(word)) or item.by_relationship.get(singular(squeezed(word)))
+    link = item.by_relationship.get(squeeze(word)) or item.by_relationship.get(singular(squeeze(word)))
     if link is not None and len(link.reference_to) == 1:
         draft.groups.append(f"{link.relationship}.Name")
         question.consume(place, place + 1)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from bedstone.salesforce.graph.names import squeezed
+from bedstone.salesforce.graph.names import squeeze
 from bedstone.salesforce.graph.object_names import ObjectNames, split_camel_case
 from bedstone.salesforce.questions.context import SchemaContext
 from bedstone.salesforce.questions.draft import QueryDraft
@@ -56,7 +56,7 @@ def _explain(phrase: str, mention: Mention) -> str:
 
 
 def _find_by_fields(question: Question, schema: SchemaContext) -> QueryDraft | None:
-    words = [squeezed(word) for word in question.words if len(word) >= MIN_FIELD_LENGTH]
+    words = [squeeze(word) for word in question.words if len(word) >= MIN_FIELD_LENGTH]
     counts = Counter(owner for word in words for owner in schema.fields.owners(word))
     owners = [item for item in schema.graph.objects.values() if item.name in counts] if counts else []
     best = max(owners, key=lambda item: counts[item.name] + 0.1 * (item.name in PREFERRED), default=None)

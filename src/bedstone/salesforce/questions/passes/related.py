@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from bedstone.salesforce.graph.model import Edge, Field, ObjectSchema, SchemaGraph
-from bedstone.salesforce.graph.names import squeezed
+from bedstone.salesforce.graph.names import squeeze
 from bedstone.salesforce.questions.context import SchemaContext
 from bedstone.salesforce.questions.draft import ChildQuery, FilterClause, QueryDraft, SemiJoin
 from bedstone.salesforce.questions.passes.comparisons import find_comparisons
@@ -23,7 +23,7 @@ def read_related(question: Question, draft: QueryDraft, schema: SchemaContext) -
             _read_mention(question, draft, schema, mention)
     for relationship, link in draft.object.by_relationship.items():
         for place, word in enumerate(question.folded):
-            if question.is_free(place) and squeezed(word) == relationship and link.reference_to:
+            if question.is_free(place) and squeeze(word) == relationship and link.reference_to:
                 draft.columns.append(f"{link.relationship}.Name")
                 question.consume(place, place + 1)
                 question.consume_near(place, "name", "names", "user")

@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from bedstone.salesforce.graph.names import listed
+from bedstone.salesforce.graph.names import join_names
 from bedstone.salesforce.soql.tree import Query, Source, Using
 from bedstone.salesforce.validation.findings import Finding
 from bedstone.salesforce.validation.rule import Site, broken_by, corrected_to, not_correctable, rule
@@ -28,7 +28,7 @@ def scope_unknown(using: Using, at: Site) -> Finding | None:
     if at.depth:
         return Finding("USING SCOPE is not allowed in a child subquery.", using.span)
     if using.kind != "SCOPE" or (scopes and using.name.lower() not in map(str.lower, scopes)):
-        known = listed(scopes) or "none"
+        known = join_names(scopes) or "none"
         message = f'Scope "{using.name}" is not supported by {at.scope.root.name}. Supported: {known}.'
         return Finding(message, using.span)
     return None

@@ -4,7 +4,7 @@ import re
 from datetime import date, time
 
 from bedstone.salesforce.graph.model import ID_TYPES, NUMBER_TYPES, TEXT_TYPES, Field
-from bedstone.salesforce.graph.names import listed, suggest
+from bedstone.salesforce.graph.names import join_names, suggest
 from bedstone.salesforce.ids import long_id
 from bedstone.salesforce.soql.literals import COUNTED_DATE_LITERALS, DATE_LITERALS
 from bedstone.salesforce.soql.quoting import soql_string
@@ -70,7 +70,7 @@ def id_wrong_object(value: Text, at: Site) -> Finding | None:
     expected = item.reference_to or ((owner.name,) if owner else ())
     if found is None or owner is None or found.name in expected:
         return None
-    points = f'"{item.name}" points to {listed(expected, 3)}'
+    points = f'"{item.name}" points to {join_names(expected, 3)}'
     return Finding(f'Id "{value.value}" has the prefix of {found.name}, but {points}.', value.span)
 
 
@@ -89,7 +89,7 @@ def picklist_value(value: Text, at: Site) -> Finding | None:
     name = f"{at.left.owner.name}.{item.name}" if at.left.owner else item.name
     state = "is an inactive value" if known is not None else "is not a value"
     meant = f' Did you mean "{found.names[0]}"?' if found else ""
-    message = f'"{written}" {state} of {name}.{meant} Values: {listed(item.values)}.'
+    message = f'"{written}" {state} of {name}.{meant} Values: {join_names(item.values)}.'
     if known is None and item.is_restricted:
         return Finding(message, value.span, None if found.certain is None else soql_string(found.certain))
     return Finding(message, value.span, severity="warning")
@@ -146,7 +146,7 @@ def date_exists(value: Moment, _at: Site) -> Finding | None:
         if value.kind == "datetime":
             time.fromisoformat(value.written[11:19])
     except ValueError:
-        return Finding(f'"{value.written}" is no day of any calendar.', value.span)
+        return Finding(f'"{value.written}" is no day of any calendar.', value.span)  # prose: ok - wire
     return None
 
 

@@ -1,7 +1,7 @@
 """Rules about SELECT in a query without aggregates: columns, FIELDS(), child subqueries and TYPEOF."""
 
 from bedstone.salesforce.graph.model import ObjectSchema, name_field
-from bedstone.salesforce.graph.names import listed
+from bedstone.salesforce.graph.names import join_names
 from bedstone.salesforce.soql.tree import Call, Column, Number, Path, Query, TypeOf, When
 from bedstone.salesforce.validation.findings import Finding
 from bedstone.salesforce.validation.query_facts import MAX_FIELDS_ROWS, fields_kind, names_few_ids
@@ -135,7 +135,7 @@ def typeof_not_polymorphic(node: TypeOf, at: Site) -> Finding | None:
 def typeof_type(branch: When, at: Site) -> Finding | None:
     link = at.link
     if branch.type.lower() not in (name.lower() for name in link.reference_to):
-        message = f'"{branch.type}" is not a type of "{link.relationship}". Types: {listed(link.reference_to)}.'
+        message = f'"{branch.type}" is not a type of "{link.relationship}". Types: {join_names(link.reference_to)}.'
         return Finding(message, branch.span)
     return None
 

@@ -1,7 +1,7 @@
 """Rules about subqueries with IN (semi-joins and anti-joins)."""
 
 from bedstone.salesforce.graph.model import ID_TYPES
-from bedstone.salesforce.graph.names import listed
+from bedstone.salesforce.graph.names import join_names
 from bedstone.salesforce.soql import write
 from bedstone.salesforce.soql.tree import Membership, SemiJoin
 from bedstone.salesforce.validation.findings import Finding
@@ -19,7 +19,7 @@ EXCLUDED_OBJECTS = frozenset({"activityhistory", "attachment", "event", "note", 
     "SELECT Id FROM Account WHERE Id IN (SELECT AccountId FROM Contact WHERE Id IN (SELECT ContactId FROM Case))"
 )
 @corrected_to("SELECT Id FROM Account WHERE Id IN (SELECT AccountId FROM Case WHERE ContactId != null)")
-def nested(node: Membership, at: Site) -> Finding | None:
+def nested_subquery(node: Membership, at: Site) -> Finding | None:
     return Finding("A subquery with IN cannot be nested.", node.span) if at.depth else None
 
 
@@ -94,8 +94,8 @@ def target(inner: SemiJoin, at: Site) -> Finding | None:
     assert at.outer is not None
     mine, theirs = _targets(at.outer), _targets(at)
     if not mine & theirs:
-        points = listed(sorted(theirs), 3)
-        message = f'"{at.left.field.name}" points to {points}, not to {listed(sorted(mine), 3)}.'
+        points = join_names(sorted(theirs), 3)
+        message = f'"{at.left.field.name}" points to {points}, not to {join_names(sorted(mine), 3)}.'
         return Finding(message, inner.field.span)
     return None
 
@@ -107,7 +107,7 @@ def in_having(term: Membership, _at: Site) -> Finding | None:
     return Finding("A subquery with IN cannot stand in HAVING.", term.span)
 
 
-PLACE = (nested, under_or, under_not, too_many)
+PLACE = (nested_subquery, under_or, under_not, too_many)
 OBJECT = (excluded_object, same_object)
 
 

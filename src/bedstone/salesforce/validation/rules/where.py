@@ -1,7 +1,7 @@
 """Rules about conditions: the left side, the operator, and what both allow on the right."""
 
 from bedstone.salesforce.graph.model import ID_TYPES, TEXT_TYPES
-from bedstone.salesforce.graph.names import listed
+from bedstone.salesforce.graph.names import join_names
 from bedstone.salesforce.soql.tree import (
     Bind,
     Call,
@@ -53,7 +53,7 @@ def address_filter(path: Path, at: Site) -> Finding | None:
         parts = [other.name for other in owner.fields if other.compound == item.name] if owner else []
         message = (
             f'"{item.name}" is a compound field; filter on its parts such as '
-            f"{listed(parts, 3) or 'its city'}, or with DISTANCE()."
+            f"{join_names(parts, 3) or 'its city'}, or with DISTANCE()."
         )
         return Finding(message, path.span)
     return None
@@ -152,7 +152,7 @@ def choice_value(value: Value, at: Site) -> Finding | None:
 def required_filter(query: Query, at: Site) -> Finding | None:
     needed = REQUIRED_FILTERS[at.scope.root.name.lower()]
     if not at.depth and not filters_on(query.where, needed, exactly=True):
-        message = f"{at.scope.root.name} must be filtered on {listed(needed)}."
+        message = f"{at.scope.root.name} must be filtered on {join_names(needed)}."
         return Finding(message, query.sources[0].span, clause="WHERE")
     return None
 

@@ -1,0 +1,61 @@
+"""Hints for agents: ids and words that are similar to those that a corpus does not have."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import PurePosixPath
+
+from bedstone.search.hits import SearchRequest
+from bedstone.search.matching import Matcher
+from bedstone.search.retriever import Retriever
+from bedstone.search.terms import WORD, normalize_query, terms
+from bedstone.store.engine import Store
+
+MAX_HASHES_IN_ID = 8  # a path may contain #
+MAX_MISSPELT_WORDS = 5  # with suggestions
+MAX_LISTED_IDS = 50  # of one file
+MAX_SUGGESTED_IDS = 5
+MAX_COMPARED_NAMES = 5_000
+MIN_SIMILARITY = 0.7
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What to try when a search has no results."""
+
+    message: str
+    suggested_filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def nearest_ids(store: Store, paths: Sequence[str], chunk_id: str) -> list[str]:
+    """Suggest ids: the most similar ones of the file, or those of files with a similar name."""
+    hashes = [at for at, sign in enumerate(chunk_id) if sign == "#"]
+    ends = (*hashes[-MAX_HASHES_IN_ID:], len(chunk_id))
+    parts = [(chunk_id[:end], chunk_id[end + 1 :]) for end in ends]
+    path, heading = next(((path, rest) for path, rest in parts if store.chunks_of(path)), parts[0])
+    ids = [stored.head.id for stored in store.chunks_of(path)]
+    if ids:
+        by_heading = {identity[len(path) + 1 :]: identity for identity in ids}
+        near = get_close_matches(heading, by_heading, MAX_SUGGESTED_IDS, MIN_SIMILARITY)
+        return [by_heading[name] for name in near] or ids[:MAX_LISTED_IDS]
+    same = [name for name in paths if PurePosixPath(name).name == PurePosixPath(path).name]
+    near = same or get_close_matches(path, paths[:MAX_COMPARED_NAMES], MAX_SUGGESTED_IDS, MIN_SIMILARITY)
+    return [stored.head.id for name in near[:MAX_SUGGESTED_IDS] for stored in store.chunks_of(name)[:1]]
+
+
+def suggest_spellings(store: Store, retriever: Retriever, query: str) -> list[str]:
+    """Return words with a similar spelling for those that the corpus does not have."""
+    index = retriever.index
+    words = dict.fromkeys(WORD.findall(normalize_query(query)))
+    unknown = [word for word in words if not any(map(index.document_frequency, terms(word)))]
+    similar = (term for word in unknown[:MAX_MISSPELT_WORDS] for term in index.suggest_terms(word))
+    return [_restore_ending(store, retriever, term) for term in similar]
+
+
+def _restore_ending(store: Store, retriever: Retriever, term: str) -> str:
+    """Return a term as a text has it: the index has words without their endings."""
+    for candidate in retriever.select(SearchRequest(term, mode="keyword"), 1).candidates:
+        plain = store.plain_texts([candidate.rowid])[candidate.rowid]
+        for start, end, _ in Matcher(term).find(plain):
+            return plain[start:end].lower()
+    return term
