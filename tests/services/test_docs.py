@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from bedstone.errors import BedstoneError
@@ -724,3 +725,21 @@ def test_equals_come_in_the_order_of_their_ids_however_they_were_built(write: Wr
     library = DocsLibrary({"docs": DocsCorpus(index)})
     for limit in (7, 25):
         assert paged(library, "same words", limit) == [f"{number:02}.md#_preamble" for number in range(60)]
+
+
+async def test_an_index_that_cannot_be_opened_is_a_problem_until_it_can(write: Write, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    build(write({"a.md": "# A\n\nTulips.\n"}), index)
+    service = DocsService([index])
+    await service.start()
+    metadata = (index / "metadata.json").read_bytes()
+    try:
+        assert service.library.search("tulips", {}, 1).hits
+        for content, expected in ((b"{", ["Cannot open the docs index"]), (metadata, [])):
+            (index / "metadata.json").write_bytes(content)
+            with anyio.fail_after(20):
+                while [item.partition(":")[0] for item in service.problems()] != expected:  # noqa: ASYNC110 - a thread
+                    await anyio.sleep(0.1)
+            assert service.library.search("tulips", {}, 1).hits
+    finally:
+        await service.aclose()

@@ -265,6 +265,12 @@ def test_status_and_metadata(base: KnowledgeBase, write: Write) -> None:
         base.task("none")
 
 
+def test_storage_that_cannot_be_written_is_a_problem(base: KnowledgeBase, tmp_path: Path) -> None:
+    assert base.problems() == []
+    (tmp_path / "documents").rename(tmp_path / "moved")
+    assert [problem.partition(":")[0] for problem in base.problems()] == ["Storage directory not accessible"]
+
+
 def test_a_folder_of_an_earlier_version_opens_and_its_tasks_run(tmp_path: Path) -> None:
     """Rows as version 0.x wrote them: a queued task, a cancelled one that ran, and a document."""
     store = SqliteStore(tmp_path / "index" / "knowledge.sqlite")

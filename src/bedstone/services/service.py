@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -154,8 +154,3 @@ class Services:
         for handle in reversed(self._handles.values()):
             if handle is not None:
                 await handle.aclose()
-
-    @property
-    def handles(self) -> Mapping[str, Handle[Any]]:
-        """Return the handles in use so far."""
-        return {label: handle for label, handle in self._handles.items() if handle is not None}

@@ -55,6 +55,7 @@ class DocsService(Service):
         self._library: DocsLibrary | None = None
         self._retired: list[tuple[float, DocsLibrary]] = []
         self._stop = threading.Event()
+        self._problem: str | None = None
         self.on_published: Callable[[], None] = lambda: None
         self.metadata: Mapping[str, CorpusMetadata] = {} if watchers else self._published_metadata()
 
@@ -79,6 +80,10 @@ class DocsService(Service):
             if self._library is not None:
                 self._library.close()
                 self._library = None
+
+    def problems(self) -> Sequence[str]:
+        """Return why a newer index cannot be opened; the one before still answers."""
+        return [self._problem] if self._problem else []
 
     async def figures(self) -> Sequence[tuple[str, str]]:
         """Return how many corpora, files and chunks there are, and how fresh they are."""
@@ -150,9 +155,10 @@ class DocsService(Service):
                 changed = [(path / METADATA).stat().st_mtime_ns for path in self._indexes.values()]
                 if changed != seen:
                     self._swap()
-                seen = changed
+                seen, self._problem = changed, None
             except Exception as error:  # noqa: BLE001 - a build may be replacing files; the next round decides
-                logger.warning("Cannot open the docs index: %s", error, extra={"action": "docs_not_opened"})
+                self._problem = f"Cannot open the docs index: {error}"
+                logger.warning("%s", self._problem, extra={"action": "docs_not_opened"})
             while self._retired and self._retired[0][0] < time.monotonic() - RETIREMENT_SECONDS:
                 self._retired.pop(0)[1].close()
 

@@ -440,6 +440,16 @@ class KnowledgeBase(Service):
 
     def check_health(self) -> dict[str, str]:
         """Check each part now, and return a sentence for each one that does not work."""
+        problems = self._check_storage()
+        if reason := self._index.model_problem():
+            problems["embedding_model"] = f"The embedding model does not answer: {reason}"
+        return problems
+
+    def problems(self) -> Sequence[str]:
+        """Return what keeps documents from being stored or read; without the model, keyword search still works."""
+        return list(self._check_storage().values())
+
+    def _check_storage(self) -> dict[str, str]:
         problems: dict[str, str] = {}
         is_writable = not self._options.read_only
         try:
@@ -450,8 +460,6 @@ class KnowledgeBase(Service):
             problems["vector_db"] = f"The store does not answer: {error.message}"
         if is_writable and (reason := self._storage.write_error()):
             problems["storage"] = f"Storage directory not accessible: {reason}"
-        if reason := self._index.model_problem():
-            problems["embedding_model"] = f"The embedding model does not answer: {reason}"
         return problems
 
     def _updated_at(self) -> float | None:
