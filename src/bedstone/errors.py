@@ -5,7 +5,7 @@ BedstoneError
 │   ├── MissingArgument, UnknownArgument
 │   ├── UnsupportedFormat, FileTooLarge, PathNotAllowed                  (services.knowledge)
 │   ├── InvalidManifest, UnreadableFile                                  (services.docs)
-│   ├── InvalidCursor, OutdatedIndex                                     (search)
+│   ├── InvalidCursor, IndexVersionMismatch                              (search)
 │   ├── StoreVersionMismatch                                             (store)
 │   └── SyntaxProblem, BadDescribe, InvalidQuery                         (salesforce, services.schema)
 ├── NotFound                    name something that exists

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from bedstone.records import ChunkHead, Document, ProgressSnapshot, StoredChunk, Task, TaskError
+from bedstone.records import Chunk, ChunkHead, Document, ProgressSnapshot, StoredChunk, Task, TaskError
 
 # A task's outcome shares one JSON object with its payload.
 OUTCOME_KEYS = frozenset({"progress", "share", "result", "error", "message", "dismissed"})
@@ -75,6 +75,13 @@ def _decode_progress(saved: Mapping[str, Any] | None, share: float | None) -> Pr
     if share is None or share == known.share:
         return known
     return ProgressSnapshot(known.step, share * known.total, known.total)
+
+
+def encode_chunk(chunk: Chunk) -> tuple[Any, ...]:
+    """Return the columns of a chunk: id, level, breadcrumb, heading, page, text and plain text."""
+    breadcrumb = json.dumps(chunk.breadcrumb, ensure_ascii=False)
+    texts = encode_text(chunk.text), encode_text(chunk.plain)
+    return chunk.id, chunk.level, breadcrumb, chunk.heading, chunk.page, *texts
 
 
 def encode_text(text: str) -> bytes:

@@ -37,22 +37,32 @@ class _Place:
 
 def docs_routes(pages: Pages) -> list[BaseRoute]:
     """Return /docs and the pages below it."""
-    docs: Handle[DocsService] = pages.services["docs"]
-    toolset = pages.toolsets["docs"]
+    return _Docs(pages).routes()
 
-    async def list_corpora(request: Request) -> Response:
-        corpora = await docs.run(lambda service: service.library.overview())
-        return pages.render(request, "docs.html", page="docs", corpora=corpora)
 
-    async def list_files(name: str, folder: str) -> list[_Entry]:
-        files = await docs.run(lambda service: service.library.files(name))
-        if files is None:
-            raise HTTPException(404, f"Unknown corpus {name!r}. The Docs page lists every corpus.")
-        return _entries(files, folder)
+class _Docs:
+    """The pages of the documentation: corpora, their folders, files and chunks."""
 
-    async def show_folder(request: Request) -> Response:
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+        self._docs: Handle[DocsService] = pages.services["docs"]
+        self._toolset = pages.toolsets["docs"]
+
+    def routes(self) -> list[BaseRoute]:
+        return [
+            Route("/docs", self.list_corpora),
+            Route("/docs/chunk", self.show_chunk),
+            Route("/docs/corpora/{corpus}", self.show_folder),
+            Route("/docs/corpora/{corpus}/{path:path}", self.show_file),
+        ]
+
+    async def list_corpora(self, request: Request) -> Response:
+        corpora = await self._docs.run(lambda service: service.library.overview())
+        return self._pages.render(request, "docs.html", page="docs", corpora=corpora)
+
+    async def show_folder(self, request: Request) -> Response:
         name, folder = request.path_params["corpus"], request.query_params.get("in", "").strip("/")
-        entries = await list_files(name, folder)
+        entries = await self._list_files(name, folder)
         if folder and not entries:
             raise HTTPException(404, f"Folder {folder!r} not found in corpus {name!r}.")
         pager = Pager.of(request, len(entries), ENTRIES_PER_PAGE)
@@ -62,29 +72,29 @@ def docs_routes(pages: Pages) -> list[BaseRoute]:
             "above": _parents(folder),
             "entries": pager.cut(entries),
         }
-        return pages.render(request, "corpus.html", page="docs", pages=pager, **context)
+        return self._pages.render(request, "corpus.html", page="docs", pages=pager, **context)
 
-    async def show_file(request: Request) -> Response:
+    async def show_file(self, request: Request) -> Response:
         """Show the chunks of a file; the address of a folder leads to the folder."""
         name, path = request.path_params["corpus"], request.path_params["path"]
-        chunks = await docs.run(lambda service: service.library.chunks_of(name, path))
+        chunks = await self._docs.run(lambda service: service.library.chunks_of(name, path))
         if not chunks:
-            if await list_files(name, path.strip("/")):
+            if await self._list_files(name, path.strip("/")):
                 return RedirectResponse(f"/docs/corpora/{quote(name)}?in={quote(path.strip('/'))}")
             raise HTTPException(404, f"File {path!r} not found in corpus {name!r}.")
         pager = Pager.of(request, len(chunks), CHUNKS_PER_PAGE)
         headings = [(number // CHUNKS_PER_PAGE + 1, chunk) for number, chunk in enumerate(chunks)]
         context: dict[str, Any] = {"corpus": name, "file": path, "above": _parents(path), "headings": headings}
-        return pages.render(request, "file.html", page="docs", chunks=pager.cut(chunks), pages=pager, **context)
+        return self._pages.render(request, "file.html", page="docs", chunks=pager.cut(chunks), pages=pager, **context)
 
-    async def show_chunk(request: Request) -> Response:
+    async def show_chunk(self, request: Request) -> Response:
         """Show the answer of get_doc."""
-        tool = next(name for name in toolset.tools if name.endswith("get_doc"))
+        tool = next(name for name in self._toolset.tools if name.endswith("get_doc"))
         chunk_id = request.query_params.get("id", "")
         context = 1 if request.query_params.get("context") == "1" else 0
-        reply = await toolset.call(tool, {"chunk_id": chunk_id, "context": context})
+        reply = await self._toolset.call(tool, {"chunk_id": chunk_id, "context": context})
         try:
-            place = await docs.run(lambda service: _place(service.library, chunk_id))
+            place = await self._docs.run(lambda service: _place(service.library, chunk_id))
         except BedstoneError:
             place = None
         if reply.is_error or place is None:
@@ -95,14 +105,13 @@ def docs_routes(pages: Pages) -> list[BaseRoute]:
             "tokens": estimate_tokens(reply.text),
             "place": place,
         }
-        return pages.render(request, "chunk.html", page="docs", context=context, **chunk)
+        return self._pages.render(request, "chunk.html", page="docs", context=context, **chunk)
 
-    return [
-        Route("/docs", list_corpora),
-        Route("/docs/chunk", show_chunk),
-        Route("/docs/corpora/{corpus}", show_folder),
-        Route("/docs/corpora/{corpus}/{path:path}", show_file),
-    ]
+    async def _list_files(self, name: str, folder: str) -> "list[_Entry]":
+        files = await self._docs.run(lambda service: service.library.files(name))
+        if files is None:
+            raise HTTPException(404, f"Unknown corpus {name!r}. The Docs page lists every corpus.")
+        return _entries(files, folder)
 
 
 @dataclass

@@ -32,11 +32,11 @@ from bedstone.store.codec import (
     decode_head,
     decode_task,
     decode_text,
+    encode_chunk,
     encode_document,
     encode_facets,
     encode_numbers,
     encode_task,
-    encode_text,
 )
 from bedstone.store.engine import EMPTY_RANGE, StoreUnavailable, StoreVersionMismatch
 from bedstone.store.filters import Condition, Order
@@ -474,20 +474,9 @@ class SqliteStore:
         last = 0
         for position, chunk in enumerate(chunks):
             cursor = db.execute(
-                "INSERT INTO chunk(id, document, position, level, breadcrumb, heading, page, facets, text, plain) "
+                "INSERT INTO chunk(document, position, facets, id, level, breadcrumb, heading, page, text, plain) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    chunk.id,
-                    document_id,
-                    position,
-                    chunk.level,
-                    json.dumps(chunk.breadcrumb, ensure_ascii=False),
-                    chunk.heading,
-                    chunk.page,
-                    _facets_id(db, chunk.facets),
-                    encode_text(chunk.text),
-                    encode_text(chunk.plain),
-                ),
+                (document_id, position, _facets_id(db, chunk.facets), *encode_chunk(chunk)),
             )
             last = int(cursor.lastrowid or 0)
         return (last - len(chunks) + 1, last) if chunks else EMPTY_RANGE
