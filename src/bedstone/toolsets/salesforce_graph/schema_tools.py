@@ -271,4 +271,4 @@ def _place(cursor: str | None) -> int:
             return int(text[1:])
     except (ValueError, UnicodeDecodeError):
         pass
-    raise InvalidInput("cursor is not one of ours", parameter="cursor")  # prose: ok - recorded
+    raise InvalidInput("Invalid cursor. Pass the nextCursor of an earlier answer.", parameter="cursor")

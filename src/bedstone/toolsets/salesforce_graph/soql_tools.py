@@ -205,10 +205,10 @@ def _opened_cursor(arguments: ExecuteSoql, org: str) -> tuple[str, int]:
     try:
         name, where, skip = json.loads(base64.urlsafe_b64decode(arguments.cursor.encode()))
     except (ValueError, TypeError, RecursionError):
-        raise InvalidInput("cursor is not one of ours", parameter="cursor") from None  # prose: ok - recorded
+        raise InvalidInput("Invalid cursor. Pass the nextCursor of an earlier answer.", parameter="cursor") from None
     if name == org and isinstance(skip, int) and skip >= 0 and isinstance(where, str):
         if where == arguments.query:
             return "", skip
         if re.fullmatch(r"/services/data/v\d+\.0/query/[\w-]+", where):
             return where, skip
-    raise InvalidInput("cursor is not one of this query", parameter="cursor")
+    raise InvalidInput("Invalid cursor: it belongs to another query.", parameter="cursor")
