@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+DATE = slice(0, len("2026-01-01"))  # the day of an ISO time, for figures
 
 
 class Service:

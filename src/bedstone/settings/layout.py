@@ -6,6 +6,8 @@ import platformdirs
 
 from bedstone.settings.sections import Settings
 
+UPLOADS = "uploads"  # in the data folder
+
 
 def knowledge_index(settings: Settings) -> Path:
     """Return the folder with the store and the indexes of added files."""
@@ -19,7 +21,7 @@ def knowledge_documents(settings: Settings) -> Path:
 
 def uploads(settings: Settings) -> Path:
     """Return the folder that files uploaded through the page pass through."""
-    return settings.data_folder / "uploads"
+    return settings.data_folder / UPLOADS
 
 
 def docs_indexes(settings: Settings) -> Path:

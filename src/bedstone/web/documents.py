@@ -22,6 +22,7 @@ from bedstone.errors import InvalidInput, NotFound, UnknownTask
 from bedstone.ingest.detection import supported_formats
 from bedstone.services.knowledge.listing import DocumentPage, ListQuery
 from bedstone.services.knowledge.records import AddFile, FileDocument, iso_time
+from bedstone.settings.layout import UPLOADS
 from bedstone.web.forms import parse_form
 from bedstone.web.frame import Pages, pretty_json
 from bedstone.web.paging import Pager
@@ -36,7 +37,6 @@ CHUNKS_PER_PAGE = 40
 MAX_TASKS = 50
 SORTS = {"date_added": "added", "filename": "name", "size": "size"}
 FILTERS = {"format": "Format", "status": "Status", "method": "Method"}
-UPLOADS = "uploads"
 EVENT_SECONDS = 0.3  # at least, between two looks at the tasks of a stream
 EVENT_KEYS = ("status", "progress", "current_step", "position", "message")
 MAX_EVENTS = 20_000  # of one stream: the browser opens another one for tasks that are still active

@@ -19,14 +19,13 @@ from bedstone.services.articles.mirror_sync import OnProgress, SyncReport
 from bedstone.services.catalog import FindRequest, Found, FoundItem
 from bedstone.services.orgs import default_org, open_client, open_orgs
 from bedstone.services.schedule import PeriodicTask
-from bedstone.services.service import Service, ServiceContext
+from bedstone.services.service import DATE, Service, ServiceContext
 from bedstone.settings import layout
 
 logger = logging.getLogger(__name__)
 
 Source = Literal["live", "mirror", "live-or-mirror"]
 Answer = TypeVar("Answer")
-DATE = slice(0, len("2026-01-01"))
 Warnings = tuple[UsageWarning, ...]
 LIVE_TIMEOUT_SECONDS = 10.0  # if the mirror can answer instead
 RETRY_SECONDS = 30.0  # the mirror answers for this long after the org failed

@@ -14,7 +14,7 @@ from anyio import to_thread
 from bedstone.errors import InvalidSetting
 from bedstone.services.docs.index_folder import METADATA, IndexFolder
 from bedstone.services.docs.metadata import CorpusMetadata
-from bedstone.services.service import Service
+from bedstone.services.service import DATE, Service
 
 if TYPE_CHECKING:  # the engine is imported on first use, not when a server starts
     from bedstone.search.index import Weights
@@ -28,7 +28,6 @@ logger = logging.getLogger(__name__)
 FOLLOW_SECONDS = 1.0
 REOPEN_SECONDS = 0.2
 RETIREMENT_SECONDS = 60.0  # longer than any search
-DATE = slice(0, len("2026-01-01"))
 
 
 class DocsService(Service):

@@ -26,7 +26,7 @@ from bedstone.services.schedule import PeriodicTask
 from bedstone.services.schema.search import SchemaSearch
 from bedstone.services.schema.store import SchemaStore
 from bedstone.services.schema.sync import NAMES, ORG_ID, SYNCED_AT, WANTED, OnProgress, SchemaSync, SyncReport
-from bedstone.services.service import Service, ServiceContext
+from bedstone.services.service import DATE, Service, ServiceContext
 from bedstone.settings import layout
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ MAX_RECORDS = 5  # per object, of a search by name
 MAX_NAME_CHARACTERS = 200
 WORD = re.compile(r"[^\W_]{2,}")
 INLINE_CHARACTERS = 4_000  # validating a query up to this length takes less time than handing it to a thread
-DATE = slice(0, len("2026-01-01"))
 
 
 class OrgNotFound(NotFound):
