@@ -5,12 +5,15 @@ To run it on the store of an installed package: `pytest tests/store --store 'NAM
 
 import json
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -309,6 +312,33 @@ def test_a_wait_ends_when_another_process_writes_or_the_store_is_closed(tmp_path
     store.wait_for_change(store.version(), 5)
     assert time.monotonic() - started < 4
     other.close()
+
+
+def test_a_store_can_be_closed_while_other_threads_read(tmp_path: Path) -> None:
+    """Closing a connection during its query crashed the process, so this runs in one of its own."""
+    script = dedent("""
+        import sqlite3, sys, threading, time
+        from contextlib import suppress
+        from pathlib import Path
+        from bedstone.store.engines.sqlite import SqliteStore
+
+        def read(store):
+            with suppress(sqlite3.ProgrammingError):
+                while True:
+                    store.version(), store.counts(), list(store.chunks_between(0, 9))
+
+        for number in range(60):
+            store = SqliteStore(Path(sys.argv[1]) / f"{number}.sqlite")
+            threads = [threading.Thread(target=read, args=(store,)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            time.sleep(0.01)
+            store.close()
+            for thread in threads:
+                thread.join()
+    """)
+    done = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_one_holder_has_a_lock_at_a_time(store: Store) -> None:

@@ -55,6 +55,7 @@ from bedstone.store.sql import (
 
 BUSY_SECONDS = 10
 SEAL_PAUSE_SECONDS = 0.02
+STREAM_ROWS = 256
 POLL_SECONDS = 0.05  # reading the version takes a few microseconds
 DOCUMENT_COLUMNS = "id, title, digest, metadata"
 HEAD_COLUMNS = "c.rowid, c.document, c.position, c.id, c.heading, c.level, c.breadcrumb, f.pairs, c.page"
@@ -63,7 +64,31 @@ FROM_CHUNK = "FROM chunk c JOIN facets f ON f.id = c.facets"
 
 
 class _Reader(sqlite3.Connection):
-    """A connection that can be referenced weakly."""
+    """A connection that another thread may close between two of its queries, never during one.
+
+    Closing a connection while SQLite runs a query on it crashes the process.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._lock = threading.Lock()
+
+    def fetch(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._lock:
+            return self.execute(query, values).fetchall()
+
+    def stream(self, query: str, values: Sequence[Any]) -> Iterator[Any]:
+        with self._lock:
+            cursor = self.execute(query, values)
+            rows = cursor.fetchmany(STREAM_ROWS)
+        while rows:
+            yield from rows
+            with self._lock:
+                rows = cursor.fetchmany(STREAM_ROWS)
+
+    def close(self) -> None:
+        with self._lock:
+            super().close()
 
 
 class SqliteStore:
@@ -203,7 +228,7 @@ class SqliteStore:
 
     def chunks_between(self, first: int, last: int) -> Iterator[StoredChunk]:
         query = f"SELECT {CHUNK_COLUMNS} {FROM_CHUNK} WHERE c.rowid BETWEEN ? AND ? ORDER BY c.rowid"
-        yield from (decode_chunk(row) for row in self._reader().execute(query, (first, last)))
+        yield from (decode_chunk(row) for row in self._reader().stream(query, (first, last)))
 
     def chunks_without_vectors(
         self, *, document_id: str | None = None, after: int = 0, limit: int = 1000
@@ -220,7 +245,7 @@ class SqliteStore:
             'SELECT p.id, p.chunk, p.start, p."end", f.pairs FROM passage p JOIN chunk c ON c.rowid = p.chunk '
             "JOIN facets f ON f.id = c.facets WHERE p.chunk BETWEEN ? AND ? ORDER BY p.chunk, p.start"
         )
-        for number, chunk, start, end, pairs in self._reader().execute(query, (first, last)):
+        for number, chunk, start, end, pairs in self._reader().stream(query, (first, last)):
             yield StoredPassage(number, Passage(chunk, start, end), decode_facets(pairs))
 
     def vectors(self, passage_ids: Sequence[int]) -> dict[int, bytes]:
@@ -254,7 +279,7 @@ class SqliteStore:
             # A connection that never writes: it counts the commits of every other one, in this process and elsewhere.
             if self._version_reader is None:
                 self._version_reader = self._open_reader()
-            return int(self._version_reader.execute("PRAGMA data_version").fetchone()[0])
+            return int(self._version_reader.fetch("PRAGMA data_version")[0][0])
 
     def wait_for_change(self, after: int, timeout: float) -> bool:
         deadline = time.monotonic() + timeout
@@ -420,10 +445,10 @@ class SqliteStore:
             connection.execute("DELETE FROM setting WHERE substr(name, 1, ?) = ?", old)
             connection.execute("COMMIT")
 
-    def _reader(self) -> sqlite3.Connection:
+    def _reader(self) -> _Reader:
         if self._only_reader is not None:
             return self._only_reader
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        connection: _Reader | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = self._open_reader()
         return connection
@@ -444,7 +469,7 @@ class SqliteStore:
         return connection
 
     def _read(self, query: str, *values: Any) -> list[Any]:
-        return self._reader().execute(query, values).fetchall()
+        return self._reader().fetch(query, values)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
