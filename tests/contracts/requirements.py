@@ -25,6 +25,7 @@ REQUIREMENTS = {
     "mcp.plain.resources-read": "POST /mcp/resources/read reads one resource",
     "mcp.bare.tools-call": "POST /mcp takes tools/call without a handshake and answers JSON",
     "mcp.websocket": "ws://host/mcp carries the same JSON-RPC messages",
+    "mcp.error.data": "The data of a protocol error is {error_type, details}",
     "mcp.progress": "Long calls report progress on the caller's token",
     "mcp.cancel.request": "notifications/cancelled stops a running call",
     "mcp.cancel.task": "tools/cancel stops a background task, as request and as notification; unknown ids are -32602",
@@ -90,6 +91,7 @@ REQUIREMENTS = {
     "kb.reload": "A changed or vanished file is noticed; reload = never serves the text of the start",
     "kb.arguments": "Arguments the tools do not take are refused in the contract's error shape",
     "kb.stdio": "stdio transport, handshake and discovery work with a standard client",
+    "kb.logging": "The log has a line for every call: what was called, how it ended, how long it took",
     "kb.startup": "A missing file never stops the server; the log says which file was used and whether it loaded",
     # salesforce_knowledge
     "sfk.tools": "search_articles and get_article_by_id with the printed arguments, defaults and limits",

@@ -15,6 +15,7 @@ from mcp.client.sse import sse_client
 from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 from pydantic import ConfigDict
+from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as connect_websocket
 
 from bedstone.server import BedstoneServer
@@ -64,20 +65,18 @@ class ClientDoor:
         return (await self.client.session.send_request(request, AnyResult)).model_dump(by_alias=True)
 
 
-@dataclass(frozen=True)
-class PlainDoor:
-    """Nothing but HTTP and JSON: POST /mcp/<method>, or everything to POST /mcp."""
+class BareDoor:
+    """Single JSON-RPC messages, without a handshake."""
 
-    http: httpx2.AsyncClient
-    url: str
-    bare: bool
+    async def exchange(self, method: str, message: dict[str, Any]) -> dict[str, Any]:
+        """Send a message and return its answer."""
+        raise NotImplementedError
 
     async def send(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        url = self.url if self.bare else f"{self.url}/{method}"
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": dict(params)}
-        answer = (await self.http.post(url, json=message)).json()
+        answer = await self.exchange(method, message)
         if "error" in answer:
-            raise MCPError(answer["error"]["code"], answer["error"]["message"])
+            raise MCPError(**answer["error"])
         result: dict[str, Any] = answer["result"]
         return result
 
@@ -90,6 +89,38 @@ class PlainDoor:
 
     async def read(self, uri: str) -> wire.ReadResourceResult:
         return wire.ReadResourceResult.model_validate(await self.send("resources/read", {"uri": uri}))
+
+
+@dataclass(frozen=True)
+class PlainDoor(BareDoor):
+    """Nothing but HTTP and JSON: POST /mcp/<method>, or everything to POST /mcp."""
+
+    http: httpx2.AsyncClient
+    url: str
+    bare: bool
+
+    async def exchange(self, method: str, message: dict[str, Any]) -> dict[str, Any]:
+        url = self.url if self.bare else f"{self.url}/{method}"
+        answer: dict[str, Any] = (await self.http.post(url, json=message)).json()
+        return answer
+
+
+@dataclass(frozen=True)
+class SocketDoor(BareDoor):
+    """A WebSocket that sends the same messages."""
+
+    socket: ClientConnection
+
+    async def exchange(self, method: str, message: dict[str, Any]) -> dict[str, Any]:
+        await self.socket.send(json.dumps(message))
+        try:
+            answer: dict[str, Any] = json.loads(await self.socket.recv())
+        except anyio.get_cancelled_exc_class():
+            notice = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": message["id"]}}
+            with anyio.CancelScope(shield=True):
+                await self.socket.send(json.dumps(notice))
+            raise
+        return answer
 
 
 @asynccontextmanager
@@ -166,6 +197,12 @@ def _plain(*, bare: bool) -> Opener:
     return open_door
 
 
+@asynccontextmanager
+async def _bare_websocket(toolsets: Sequence[Toolset]) -> AsyncIterator[Door]:
+    async with serving(toolsets) as base, connect_websocket(_socket_address(base), max_size=LARGE) as socket:
+        yield SocketDoor(socket)
+
+
 def stdio_client(mode: str, *arguments: str, **options: Any) -> Client:
     """The real command in a process of its own."""
     parameters = StdioServerParameters(command=str(BEDSTONE), args=list(arguments), env=clean_environment())
@@ -173,7 +210,11 @@ def stdio_client(mode: str, *arguments: str, **options: Any) -> Client:
 
 
 def _websocket(base: str) -> Any:
-    return websocket_client(f"{base}/mcp".replace("http", "ws"))
+    return websocket_client(_socket_address(base))
+
+
+def _socket_address(base: str) -> str:
+    return f"{base}/mcp".replace("http", "ws")
 
 
 NETWORK_CLIENTS: dict[str, Callable[..., Client]] = {
@@ -187,6 +228,7 @@ NETWORK_DOORS: dict[str, Opener] = {
     **{name: _network(client_for) for name, client_for in NETWORK_CLIENTS.items()},
     "plain": _plain(bare=False),
     "bare": _plain(bare=True),
+    "websocket-bare": _bare_websocket,
 }
 DOORS: dict[str, Opener] = {"memory-2026": _memory(MODERN), "memory-handshake": _memory(HANDSHAKE), **NETWORK_DOORS}
 STDIO_DOORS = {"stdio-2026": MODERN, "stdio-handshake": HANDSHAKE}

@@ -117,7 +117,7 @@ class Workshop(Toolset):
 
     async def read_resource(self, uri: str) -> ResourceContents:
         if uri == "shelf:///burnt":
-            raise Unavailable("The box has burnt")
+            raise Unavailable("The box has burnt", box="burnt")
         if not uri.startswith("shelf:///"):
             raise UnknownResource(f"Resource not found: {uri}")
         return ResourceContents(uri, f"In box {uri.removeprefix('shelf:///')}", "text/plain")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bedstone.services.docs.corpus import DocsCorpus
 
 DOCS_FLAGS = {"--data-dir": "data_dir"}
+MAX_QUOTED = 500  # characters of a text for agents
 QUIET_SECONDS = 10.0  # between lines of progress without a terminal
 PATH = click.Path(path_type=Path)
 BUILD_OPTIONS = (
@@ -216,6 +217,8 @@ def _build(source: Path, target: Path, options: dict[str, Any]) -> "BuildReport"
     report = DocsBuilder(source, target, embedder, build_options, _ProgressBar()).build()
     for warning in report.warnings:
         click.echo(f"Warning: {warning}", err=True)
+    for where, text in report.words.items():
+        click.echo(f"Agents read as {where}: {_shorten(text)}", err=True)
     changes = [f"{report.changed} changed", f"{report.removed} removed"]
     changes += [f"{report.unreadable} unreadable"] if report.unreadable else []
     click.echo(
@@ -223,6 +226,11 @@ def _build(source: Path, target: Path, options: dict[str, Any]) -> "BuildReport"
         f"in {time.monotonic() - started:.1f} s ({', '.join(changes)}): {target}"
     )
     return report
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_QUOTED else f"{line[:MAX_QUOTED]}..."
 
 
 def _count(number: int, noun: str) -> str:

@@ -9,10 +9,11 @@ from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 
 from bedstone import __version__
+from bedstone.server.call_log import log_calls
 from bedstone.server.cancellation import add_cancellation
 from bedstone.server.changes import ListChanges
 from bedstone.server.context import is_modern
-from bedstone.server.errors import hide_internals, translate_errors
+from bedstone.server.errors import describe_errors, translate_errors
 from bedstone.server.prompts import Prompts
 from bedstone.server.resources import Resources
 from bedstone.server.tasks_extension import add_tasks
@@ -52,7 +53,7 @@ class BedstoneServer(Server[Any]):
         self.add_notification_handler(
             "notifications/initialized", wire.NotificationParams, self._changes.track_connection
         )
-        self.middleware[:] = [*map(trace_when_configured, self.middleware), hide_internals]
+        self.middleware[:] = [*map(trace_when_configured, self.middleware), log_calls, describe_errors]
 
         async def tools_changed() -> None:
             tools.refresh()

@@ -9,11 +9,10 @@ from mcp.shared.exceptions import MCPError
 
 from bedstone.errors import UnknownResource
 from bedstone.server.context import Context, is_modern
+from bedstone.server.errors import RESOURCE_NOT_FOUND
 from bedstone.server.paging import page
 from bedstone.server.wire import resource_contents
 from bedstone.toolkit import Resource, ResourceTemplate, Toolset
-
-RESOURCE_NOT_FOUND = -32002  # before 2026-07-28, which uses invalid params instead
 
 
 class Resources:

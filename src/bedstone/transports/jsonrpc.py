@@ -12,6 +12,8 @@ from mcp_types.jsonrpc import jsonrpc_message_adapter
 from pydantic import ValidationError
 from pydantic_core import from_json
 
+from bedstone.server.errors import error_data
+
 
 class Malformed(Exception):
     """An invalid JSON-RPC message: the error to answer with, and the id of the message if it has one."""
@@ -92,6 +94,7 @@ def _is_id(value: Any) -> bool:
 def failure(request_id: wire.RequestId | None, error: wire.ErrorData) -> dict[str, Any]:
     """Return an error response as JSON; the id is null if the request's could not be read."""
     body = error.model_dump(mode="json", exclude_none=True)
+    body.setdefault("data", error_data(error.code))
     return {"jsonrpc": "2.0", "id": request_id, "error": body}
 
 

@@ -12,14 +12,13 @@ from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp.shared.inbound import ERROR_CODE_HTTP_STATUS
 from mcp.shared.transport_context import TransportContext
-from pydantic import ValidationError
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from bedstone.server import BedstoneServer
-from bedstone.server.resources import RESOURCE_NOT_FOUND
+from bedstone.server.errors import RESOURCE_NOT_FOUND
 from bedstone.transports.jsonrpc import Malformed, failure
 
 VERSION = "2025-06-18"  # as the contracts print it
@@ -55,35 +54,41 @@ class PlainEndpoint:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(cancel_on_disconnect)
-            response = await self._answer(message)
+            response = await self._respond(message)
             tasks.cancel_scope.cancel()
         if response is not None:
             await response(scope, receive, send)
 
-    async def _answer(self, message: Mapping[str, Any]) -> Response:
-        method = message["method"]
-        # Null means absent here: contracts print "cursor": null.
-        params = {key: value for key, value in (message.get("params") or {}).items() if value is not None}
-        connection = Connection.from_envelope(VERSION, None, None)
-        if "id" not in message:
-            await ServerRunner(self._server, connection, {}).on_notify(OneExchange(None), method, params)
+    async def _respond(self, message: Mapping[str, Any]) -> Response:
+        method, request_id, prescribed = message["method"], message.get("id"), self._server.plain_initialize
+        if method == "initialize" and "id" in message and prescribed is not None:
+            return _json({"jsonrpc": "2.0", "id": request_id, "result": dict(prescribed)})
+        answer = await answer_plainly(self._server, message, OneExchange(request_id))
+        if answer is None:
             return Response(status_code=202)
-        request_id = message["id"]
-        exchange = OneExchange(request_id)
-        if method == "initialize":
-            if self._server.plain_initialize is not None:
-                return _json({"jsonrpc": "2.0", "id": request_id, "result": dict(self._server.plain_initialize)})
-            params = INITIALIZE | params
-        try:
-            result = await serve_one(self._server, exchange, method, params, connection=connection, lifespan_state={})
-        except MCPError as error:
-            return _json(failure(request_id, error.error))
-        except ValidationError:
-            error_data = wire.ErrorData(code=wire.INVALID_PARAMS, message=f"Invalid params for {method}")
-            return _json(failure(request_id, error_data))
-        if method == "resources/list":
-            result = {"nextCursor": None} | result
-        return _json({"jsonrpc": "2.0", "id": request_id, "result": result})
+        if method == "resources/list" and "result" in answer:
+            answer["result"] = {"nextCursor": None} | answer["result"]
+        return _json(answer)
+
+
+async def answer_plainly(
+    server: BedstoneServer, message: Mapping[str, Any], exchange: "OneExchange"
+) -> dict[str, Any] | None:
+    """Answer one message without a handshake; a notification has no answer."""
+    method = message["method"]
+    # Null means absent here: contracts print "cursor": null.
+    params = {key: value for key, value in (message.get("params") or {}).items() if value is not None}
+    connection = Connection.from_envelope(VERSION, None, None)
+    if "id" not in message:
+        await ServerRunner(server, connection, {}).on_notify(exchange, method, params)
+        return None
+    if method == "initialize":
+        params = INITIALIZE | params
+    try:
+        result = await serve_one(server, exchange, method, params, connection=connection, lifespan_state={})
+    except MCPError as error:
+        return failure(message["id"], error.error)
+    return {"jsonrpc": "2.0", "id": message["id"], "result": result}
 
 
 class OneExchange:
@@ -118,8 +123,8 @@ def _check_media_type(request: Request, body: bytes) -> None:
 def _parse(body: bytes, method: str | None) -> dict[str, Any]:
     """Parse the message.
 
-    On POST /mcp/<method> the path can replace the method and bare params the whole message. A message without an id
-    is answered too, unless the method is a notification.
+    On POST /mcp/<method> the path can replace the method and bare params the whole message. There a message without an
+    id is answered too, unless the method is a notification.
     """
     try:
         message = from_json(body or b"{}")
@@ -127,7 +132,7 @@ def _parse(body: bytes, method: str | None) -> dict[str, Any]:
         raise Malformed(wire.PARSE_ERROR, "Parse error: the body is not valid JSON") from None
     if method is not None and isinstance(message, dict):
         if not {"jsonrpc", "id", "method", "params"} & set(message):
-            message = {"params": message}
+            message = {"jsonrpc": "2.0", "params": message}
         if not method.startswith("notifications/") and method != "tools/cancel":
             message.setdefault("id", None)
         if message.setdefault("method", method) != method:
@@ -141,6 +146,7 @@ def _parse(body: bytes, method: str | None) -> dict[str, Any]:
 def _is_message(message: Any) -> bool:
     return (
         isinstance(message, dict)
+        and message.get("jsonrpc") == "2.0"
         and isinstance(message.get("method"), str)
         and isinstance(message.get("params") or {}, dict)
         and isinstance(message.get("id"), str | int | None)

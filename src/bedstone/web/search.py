@@ -1,5 +1,6 @@
 """One search over everything: documentation, documents, articles; keyword, semantic or hybrid."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
@@ -11,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from bedstone.search.hits import MODES_BY_NAME, Mode, Snippet
+from bedstone.server.call_log import log_call
 from bedstone.services.catalog import FindRequest, Found, FoundItem, Searchable
 from bedstone.web.frame import Pages, error_message
 from bedstone.web.paging import parse_page_number
@@ -118,6 +120,7 @@ async def find_everywhere(pages: Pages, params: SearchParams) -> list[Group]:
         return []
     chosen = {params.source: pages.sources[params.source]} if params.source in pages.sources else pages.sources
     groups: dict[str, Group] = {}
+    started = time.perf_counter()
 
     async def find(label: str, title: str) -> None:
         try:
@@ -129,6 +132,8 @@ async def find_everywhere(pages: Pages, params: SearchParams) -> list[Group]:
     async with anyio.create_task_group() as tasks:
         for label, title in chosen.items():
             tasks.start_soon(find, label, title)
+    outcome = {"outcome": "ok", "results": sum(len(group.hits) for group in groups.values())}
+    log_call("page", "search", outcome, (time.perf_counter() - started) * 1000)
     return sorted((groups[label] for label in chosen), key=lambda group: -group.best)
 
 

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from bedstone.errors import UnknownTool
+from bedstone.server.call_log import log_call
 from bedstone.toolkit import Tool, Toolset
 from bedstone.web.forms import parse_form
 from bedstone.web.frame import Pages, estimate_tokens, pretty_json
@@ -50,8 +51,11 @@ def tool_routes(pages: Pages) -> list[BaseRoute]:
         if problem is None:
             started = time.perf_counter()
             reply = await toolset.call(name, arguments)
+            milliseconds = (time.perf_counter() - started) * 1000
+            outcome = {"outcome": "error" if reply.is_error else "ok", "characters": len(reply.text)}
+            log_call("page", name, outcome, milliseconds)
             answer |= {
-                "milliseconds": round((time.perf_counter() - started) * 1000, 1),
+                "milliseconds": round(milliseconds, 1),
                 "arguments": {"name": name, "arguments": arguments},
                 "text": reply.text if isinstance(reply.payload, str | tuple) else pretty_json(reply.payload),
                 "is_error": reply.is_error,

@@ -19,7 +19,7 @@ from bedstone.search.indexes.keyword import KeywordIndex
 from bedstone.services.docs.index_folder import VECTORS, IndexFolder
 from bedstone.services.docs.metadata import CorpusMetadata, EmbeddingOrigin, Facet, IndexStats
 from bedstone.services.docs.source.folder import DocumentsFolder, SourceFile
-from bedstone.services.docs.source.manifest import Manifest
+from bedstone.services.docs.source.manifest import FacetSettings, Manifest, ignored_words, root_manifest
 from bedstone.services.docs.source.prompt_templates import read_templates
 from bedstone.store.engine import Store, StoreVersionMismatch
 from bedstone.store.opening import open_store
@@ -59,6 +59,7 @@ class BuildReport:
     removed: int
     unreadable: int
     warnings: Sequence[str]
+    words: Mapping[str, str]  # what agents read in addition to the documents, by where they read it
 
 
 class DocsBuilder:
@@ -118,7 +119,9 @@ class DocsBuilder:
             else:
                 self._index.publish(work, metadata, last=True)
         warnings = list(dict.fromkeys(self._warnings))  # an invalid manifest warns once per file
-        return BuildReport(counts.documents, counts.chunks, changed, removed, len(self._unreadable), warnings)
+        unreadable = len(self._unreadable)
+        words = _words_for_agents(metadata)
+        return BuildReport(counts.documents, counts.chunks, changed, removed, unreadable, warnings, words)
 
     @staticmethod
     def _open_store(work: Path) -> Store:
@@ -220,7 +223,7 @@ class DocsBuilder:
     def _metadata(self, store: Store, embedding: EmbeddingOrigin | None) -> CorpusMetadata:
         counts = store.counts()
         manifests, errors = self._folder.all_manifests()
-        self._warnings += errors
+        self._warnings += [*errors, *ignored_words(manifests)]
         before = CorpusMetadata() if self._options.fresh else self._published
         instructions = self._options.instructions or before.given_instructions
         taxonomy = _build_taxonomy(store, manifests)
@@ -242,7 +245,7 @@ class DocsBuilder:
             prompts=tuple(templates),
             tool_descriptions={**before.tool_descriptions, **self._options.tool_descriptions},
             given_instructions=instructions,
-            instructions=instructions or next((item.instructions for item in manifests if item.instructions), None),
+            instructions=instructions or root_manifest(manifests).instructions,
             cursor_key=self._cursor_key,
             state=_content_state(store),
         )
@@ -277,16 +280,32 @@ def usable_facets(taxonomy: Mapping[str, Facet], manifests: Sequence[Manifest]) 
 def _build_taxonomy(store: Store, manifests: Sequence[Manifest]) -> dict[str, Facet]:
     """Return every facet with its values and the merged settings of the manifests."""
     taxonomy: dict[str, Facet] = {}
+    own = root_manifest(manifests).taxonomy
     for key, values in store.facets().items():
         settings = [manifest.taxonomy[key] for manifest in manifests if key in manifest.taxonomy]
-        description = next((item.description for item in settings if item.description), f"Filter results by {key}.")
         taxonomy[key] = Facet(
-            description,
+            own.get(key, FacetSettings()).description or _default_description(key),
             tuple(values),
             collapses_variants=any(item.vector_collapse for item in settings),
             resource_values=tuple(sorted({value for item in settings for value in item.resources})),
         )
     return taxonomy
+
+
+def _default_description(facet: str) -> str:
+    return f"Filter results by {facet}."
+
+
+def _words_for_agents(metadata: CorpusMetadata) -> dict[str, str]:
+    """Return what the index tells agents in addition to the documents: instructions, descriptions, prompts."""
+    words = {"instructions": metadata.instructions} if metadata.instructions else {}
+    words |= {f"description of {name}": text for name, text in sorted(metadata.tool_descriptions.items())}
+    for key, facet in metadata.taxonomy.items():
+        if facet.description != _default_description(key):
+            words[f"description of the filter {key}"] = facet.description
+    if metadata.prompts:
+        words["prompts"] = ", ".join(prompt.name for prompt in metadata.prompts)
+    return words
 
 
 def _describe_embedding(embedder: "Embedder | None") -> EmbeddingOrigin | None:

@@ -11,7 +11,7 @@ from bedstone.errors import BedstoneError
 from bedstone.services.docs.source.folder import DocumentsFolder, SourceFile
 from bedstone.services.docs.source.front_matter import LISTING
 from bedstone.services.docs.source.globs import glob_pattern
-from bedstone.services.docs.source.manifest import Manifest
+from bedstone.services.docs.source.manifest import Manifest, ignored_words
 from bedstone.services.docs.source.prompt_templates import read_templates
 
 INLINE_CODE = re.compile(r"`[^`\n]*`")
@@ -60,6 +60,7 @@ def validate_documents(root: Path, on_progress: Callable[[str, int, int], None])
         report.warnings.append(f"{without_manifest[0]}{others}: no manifest found, chunks start at h2")
     manifests, errors = folder.all_manifests()
     report.errors += errors
+    report.warnings += ignored_words(manifests)
     for manifest in manifests:
         report.warnings += _check_manifest(manifest, governed.get(manifest.folder, []), facets)
     _, errors, warnings = read_templates(root, folder.template_paths())

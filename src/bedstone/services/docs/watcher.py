@@ -80,6 +80,8 @@ class CorpusWatcher:
             return BedstoneError(f"Cannot index {self._docs}; see the server log.")
         for warning in report.warnings:
             logger.warning("%s", warning, extra={"action": "docs_warning"})
+        for where, text in report.words.items():
+            logger.info("Agents read as %s: %s", where, text, extra={"action": "docs_words"})
         logger.info(
             "Indexed %s: %d files, %d changed, %d removed",
             self._docs,

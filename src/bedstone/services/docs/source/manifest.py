@@ -111,6 +111,26 @@ class Manifests:
             return InvalidManifest(f"{Manifest(folder).name}: {error}")
 
 
+def root_manifest(manifests: Iterable[Manifest]) -> Manifest:
+    """Return the manifest of the documents folder itself, the only one whose words reach agents.
+
+    A folder below may come from elsewhere: what its manifest says to agents would pass for words of this server.
+    """
+    return next((item for item in manifests if item.folder == ROOT), Manifest())
+
+
+def ignored_words(manifests: Iterable[Manifest]) -> list[str]:
+    """Return a warning for each text that a manifest of a folder below addresses to agents."""
+    found = []
+    for manifest in manifests:
+        if manifest.folder == ROOT:
+            continue
+        texts = [f"taxonomy.{key}.description" for key, item in manifest.taxonomy.items() if item.description]
+        texts += ["mcpServerInstructions"] if manifest.instructions else []
+        found += [f"{manifest.name}: {key} ignored, only {NAME} of the documents folder can set it" for key in texts]
+    return found
+
+
 def parse_manifest(text: str, folder: str = ROOT) -> Manifest:
     """Parse a manifest; errors name the invalid key."""
     try:
