@@ -3,69 +3,88 @@
 import atexit
 import json
 import logging
+import os
+import select
 import sys
 import threading
 from collections import deque
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TextIO
 
 from bedstone.settings import LogSettings
 
 MAX_WAITING_LINES = 10_000
+PIPE_BUF = getattr(select, "PIPE_BUF", 512)  # bytes that a pipe takes whole once it takes any
 MAX_EXIT_SECONDS = 1.0
 
 
 class WaitingHandler(logging.Handler):
-    """Writes lines in a thread of its own: a client that does not read stderr would otherwise stop the server.
+    """Writes to a stream that nothing may read, and never waits for it: that would stop the server.
 
-    While the stream takes nothing, lines wait; the oldest are dropped when too many do, and a line counts them.
+    A line that the stream cannot take at once waits, and a thread writes it later. When too many wait, the oldest are
+    dropped, and a line counts them.
     """
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
-        self._stream = stream
-        self._lines: deque[str] = deque()
+        self._descriptor = stream.fileno()
+        self._lines: deque[bytes] = deque()
         self._dropped = 0
         self._changed = threading.Condition()
-        self._is_writing = False
-        threading.Thread(target=self._write, name="log", daemon=True).start()
+        self._thread: threading.Thread | None = None
         atexit.register(self.flush)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Queue a line."""
+        """Write a line, or let it wait."""
         try:
-            line = self.format(record)
+            line = self.format(record).encode(errors="replace") + b"\n"
         except Exception:  # noqa: BLE001 - as every handler of the standard library
             self.handleError(record)
             return
         with self._changed:
+            if not self._lines and len(line) <= PIPE_BUF and _takes_line(self._descriptor):
+                self._write(line)
+                return
             if len(self._lines) >= MAX_WAITING_LINES:
-                self._lines.popleft()
+                del self._lines[1]  # the thread is writing the first
                 self._dropped += 1
             self._lines.append(line)
             self._changed.notify_all()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._write_waiting, name="log", daemon=True)
+                self._thread.start()
 
     def flush(self) -> None:
         """Wait until every line is written, but no longer than a moment."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._lines and not self._is_writing, MAX_EXIT_SECONDS)
+            self._changed.wait_for(lambda: not self._lines, MAX_EXIT_SECONDS)
 
-    def _write(self) -> None:
+    def _write_waiting(self) -> None:
         while True:
             with self._changed:
-                self._is_writing = False
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._lines)
-                lines, dropped = list(self._lines), self._dropped
-                self._lines.clear()
-                self._dropped, self._is_writing = 0, True
+                line, dropped, self._dropped = self._lines[0], self._dropped, 0
             if dropped:
-                lines.insert(0, f"{dropped} log lines were dropped: nothing read stderr")
-            try:
-                self._stream.write("\n".join(lines) + "\n")
-                self._stream.flush()
-            except (OSError, ValueError):  # stderr is closed
-                return
+                self._write(b"%d log lines were dropped: nothing read stderr\n" % dropped)
+            self._write(line)
+            with self._changed:
+                self._lines.popleft()
+
+    def _write(self, line: bytes) -> None:
+        with suppress(OSError):  # stderr is closed
+            while line:
+                line = line[os.write(self._descriptor, line) :]
+
+
+def _takes_line(descriptor: int) -> bool:
+    """Return whether a write of up to `PIPE_BUF` bytes returns at once."""
+    if not hasattr(select, "poll"):
+        return False
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return any(event & select.POLLOUT for _, event in poll.poll(0))
 
 
 class JsonFormatter(logging.Formatter):
