@@ -11,6 +11,7 @@ BedstoneError
 ├── NotFound                    name something that exists
 │   ├── UnknownTool, UnknownResource, UnknownPrompt, UnknownTask
 │   ├── FileNotFound, DocumentNotFound, CollectionNotFound               (services.knowledge)
+│   ├── DocumentNotReady, UnreadDocument                                 (services.knowledge)
 │   ├── ChunkNotFound                                                    (services.docs)
 │   └── ArticleNotFound, ObjectNotFound, RecordNotFound, UnknownOrg, OrgNotFound
 ├── Unavailable                 wait, or ask an administrator

@@ -114,6 +114,7 @@ class ProgressSnapshot:
     step: str = ""
     done: float = 0.0
     total: float = 1.0
+    ends_at: float | None = None  # when the task will probably end, in seconds since 1970
 
     @property
     def share(self) -> float:

@@ -337,8 +337,11 @@ async def test_a_file_that_cannot_be_read_is_listed_with_the_reason_and_retried(
     file = tmp_path / "late.html"
     file.write_text("<p></p>")
     await site.post("/tools/knowledge-add", {"file_path": str(file), "async": "false"})
-    found = re.search(r'href="(/documents/[0-9a-f-]{36})">late.html', await site.text("/documents?status=failed"))
+    listed = await site.text("/documents?status=failed")
+    assert "No text was found in the file." in listed
+    found = re.search(r'href="(/documents/[0-9a-f-]{36})">late.html', listed)
     assert found
+    assert re.search(r"<dt>failed</dt>\s*<dd>1</dd>", await site.text("/"))
     text = await site.text(found[1])
     assert "Processing failed" in text
     assert "Retry</button>" in text

@@ -121,7 +121,9 @@ def search(
         filters = {"format": list(formats)} if formats else {}
         try:
             hits = base.search(KnowledgeQuery(query, top_k, filters=filters, collection=context))
-        except EmptyKnowledgeBase:
+        except EmptyKnowledgeBase as error:
+            if len(error.details) > 1:  # files are being read, or failed
+                raise click.ClickException(error.message) from None
             raise click.ClickException("No documents yet. Add one with: bedstone knowledge add FILE") from None
         for hit in hits:
             page = f", page {hit.chunk.head.page}" if hit.chunk.head.page else ""
@@ -159,7 +161,8 @@ def list_documents(context: str | None, sort_by: str, as_json: bool, **options: 
     table.add_column("document", no_wrap=True, min_width=36)
     for row in rows:
         size = f"{row['size_bytes'] / 1024:,.0f} KB"
-        table.add_row(escape(row["filename"]), size, str(row["chunk_count"]), row["processing_status"], row["id"])
+        status = f"{row['processing_status']}: {row['message']}" if "message" in row else row["processing_status"]
+        table.add_row(escape(row["filename"]), size, str(row["chunk_count"]), escape(status), row["id"])
     console().print(table)
 
 
@@ -222,7 +225,7 @@ def status(**options: Any) -> None:
 def export_all(file: Path, **options: Any) -> None:
     """Write all documents and collections to one file."""
     with _open_base(options) as base, progress_bar() as bar:
-        line = bar.add_task("Writing", total=base.count_documents())
+        line = bar.add_task("Writing", total=base.count_documents().completed_count)
         count = base.export_to(file, lambda name: bar.update(line, description=name, advance=1))
     click.echo(f"{count} documents written to {file}.")
 

@@ -55,6 +55,7 @@ class ReadOptions:
     ocr_data_path: str | None = None
     ocr_images: Pictures = "pdf"
     ocr_confidence: float = 0.0
+    first_page: int = 1  # the pages before it are known from an interrupted attempt
 
 
 @dataclass

@@ -21,6 +21,7 @@ class Format:
     zip_member: str | None = None  # a ZIP archive has a member whose name starts with this
     zip_media_type: bytes | None = None  # a ZIP archive has a member `mimetype` that contains this
     is_image: bool = False  # may have no text at all
+    is_resumable: bool = False  # its reader can start at `ReadOptions.first_page`
     in_contract: bool = False  # listed by the contract of the knowledge tools; the others are additional
 
     @property

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
@@ -36,13 +36,23 @@ class Limits:
 class FileReader:
     """Reads one file once; `stop` ends it from another thread."""
 
-    def __init__(self, path: Path, options: ReadOptions | None = None, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        options: ReadOptions | None = None,
+        limits: Limits | None = None,
+        *,
+        known_notes: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Read a file; one whose first pages are known starts behind them, with the notes that belong to them."""
         self._path = path
+        self._known_notes = known_notes or {}
         self._options = options or ReadOptions()
         self._limits = limits or Limits()
         self._process: subprocess.Popen[bytes] | None = None
         self._stop_reason: str | None = None
         self.notes = Notes()
+        self.page_notes: Mapping[str, Any] = {}  # what the reader noted with the last page
         self.format = detect(path)
 
     def pages(self) -> Iterator[Page]:
@@ -55,6 +65,8 @@ class FileReader:
             self._start(declaration.reader, scratch) as process,
         ):
             self._process = process
+            if self._stop_reason is not None:  # while the process was being started
+                self._kill()
             watchdog = _Watchdog(self, self._limits)
             try:
                 yield from self._receive(process, watchdog)
@@ -74,6 +86,7 @@ class FileReader:
             response: dict[str, Any] = json.loads(line)
             if "page" in response:
                 page = Page(**response["page"])
+                self.page_notes = response.get("notes") or {}
                 watchdog.reset(page.of)
                 yield page
             elif "error" in response:
@@ -105,6 +118,7 @@ class FileReader:
             "path": str(self._path.resolve()),
             "reader": reader,
             "options": asdict(self._options),
+            "notes": dict(self._known_notes),
             "limits": {"memory": self._limits.memory, "cpu": self._limits.cpu, "file": self._limits.file},
         }
         assert process.stdin

@@ -55,13 +55,15 @@ def _exit_with_parent() -> None:
 
 def _responses(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     from bedstone.ingest.extraction import ExtractionError, Notes, ReadOptions  # noqa: PLC0415
+    from bedstone.ingest.resuming import NotesLog, merge_notes  # noqa: PLC0415
 
-    notes = Notes()
+    notes = merge_notes(Notes(), request.get("notes") or {})
+    log = NotesLog(notes)
     try:
         module, _, name = request["reader"].partition(":")
         read = getattr(import_module(module), name)
         for page in read(Path(request["path"]), ReadOptions(**request["options"]), notes):
-            yield {"page": asdict(replace(page, markdown=_clean(page.markdown)))}
+            yield {"page": asdict(replace(page, markdown=_clean(page.markdown))), "notes": log.changes()}
     except ExtractionError as error:
         yield {"error": error.reason, "message": error.message}
     except MemoryError:

@@ -1,7 +1,7 @@
 """Embed chunks in batches and put their passages into the store."""
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
@@ -12,6 +12,7 @@ from bedstone.store.engine import Store
 
 Batch = Sequence[StoredChunk]
 Vectors = list[tuple[Passage, bytes]]
+STOP_SECONDS = 0.1  # between two looks at whether to stop
 
 
 def embed_missing(
@@ -27,26 +28,39 @@ def embed_missing(
 ) -> None:
     """Embed every chunk without vectors, of one document or of all; each batch is stored as soon as it is ready.
 
-    `on_progress` gets the number of chunks in each batch; `throttle` is entered around the work of the model. Chunks
-    without headings are embedded under the title, or their document's id.
+    `on_progress` gets the number of chunks in each batch; `throttle` is entered around the work of the model. When
+    `should_stop` holds this returns at once, without the batches that are at work. Chunks without headings are embedded
+    under the title, or their document's id.
     """
     after, workers, size = 0, workers or embedder.workers, embedder.batch_size
     guard = throttle or nullcontext()
 
     def embed(batch: Batch) -> Vectors:
         with guard:
-            return embed_chunks(batch, embedder, title)
+            return [] if should_stop() else embed_chunks(batch, embedder, title)
 
-    with ThreadPoolExecutor(workers) as pool:  # the model releases the interpreter lock while it computes
+    pool = ThreadPoolExecutor(workers)  # the model releases the interpreter lock while it computes
+    try:
         while not should_stop() and (
             chunks := store.chunks_without_vectors(document_id=document_id, after=after, limit=size * workers)
         ):
             batches = [chunks[start : start + size] for start in range(0, len(chunks), size)]
-            results: Iterator[Vectors] = pool.map(embed, batches) if len(batches) > 1 else map(embed, batches)
-            for batch, vectors in zip(batches, results, strict=True):
+            results = _results([pool.submit(embed, batch) for batch in batches], should_stop)
+            for batch, vectors in zip(batches, results, strict=False):
                 store.put_passages(vectors)
                 on_progress(len(batch))
             after = chunks[-1].head.rowid
+    finally:
+        pool.shutdown(wait=not should_stop(), cancel_futures=True)
+
+
+def _results(futures: "Sequence[Future[Vectors]]", should_stop: Callable[[], bool]) -> Iterator[Vectors]:
+    """Yield results in order until it is time to stop."""
+    for future in futures:
+        while not wait([future], STOP_SECONDS).done:
+            if should_stop():
+                return
+        yield future.result()
 
 
 def passages_of(stored: StoredChunk, embedder: Embedder, title: str | None = None) -> list[tuple[Passage, str]]:

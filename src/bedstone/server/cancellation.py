@@ -28,7 +28,8 @@ def add_cancellation(server: Server[Any], toolsets: Sequence[Toolset]) -> None:
     async def cancel(task_id: str) -> dict[str, Any]:
         for toolset in toolsets:
             try:
-                return {"taskId": task_id, "cancelled": await toolset.cancel_task(task_id)}
+                is_cancelled = await toolset.cancel_task(task_id)
+                return {"taskId": task_id, "cancelled": is_cancelled, **await _state(toolset, task_id)}
             except UnknownTask:
                 continue
         raise MCPError(wire.INVALID_PARAMS, f"Unknown task: {task_id}")
@@ -42,3 +43,13 @@ def add_cancellation(server: Server[Any], toolsets: Sequence[Toolset]) -> None:
 
     server.add_request_handler("tools/cancel", CancelRequestParams, on_request)
     server.add_notification_handler("tools/cancel", CancelNotificationParams, on_notification)
+
+
+async def _state(toolset: Toolset, task_id: str) -> dict[str, Any]:
+    """Return what became of a task: it may have ended before, or still be stopping."""
+    try:
+        view = await toolset.task(task_id)
+    except UnknownTask:
+        return {}
+    stopping = {"message": "The task is being cancelled; its work has not stopped yet."}
+    return {"status": view.status, **(stopping if view.status == "working" else {})}

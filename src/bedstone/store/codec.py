@@ -44,6 +44,8 @@ def join_details(task: Task) -> dict[str, Any]:
     if task.progress is not None:
         done = task.progress
         details["progress"] = {"step": done.step, "done": done.done, "total": done.total}
+        if done.ends_at is not None:
+            details["progress"]["ends_at"] = done.ends_at
         if task.status == "cancelled":
             details["share"] = done.share
     if task.error is not None:
@@ -71,7 +73,9 @@ def _decode_progress(saved: Mapping[str, Any] | None, share: float | None) -> Pr
     """Return the progress of a task; the share of a cancelled one is newer than the progress saved before."""
     if saved is None:
         return None if share is None else ProgressSnapshot("", share, 1.0)
-    known = ProgressSnapshot(saved.get("step", ""), saved.get("done", 0.0), saved.get("total", 1.0))
+    known = ProgressSnapshot(
+        saved.get("step", ""), saved.get("done", 0.0), saved.get("total", 1.0), saved.get("ends_at")
+    )
     if share is None or share == known.share:
         return known
     return ProgressSnapshot(known.step, share * known.total, known.total)

@@ -1,6 +1,7 @@
 """How far a running task has come, and whether it must end."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from bedstone.records import ProgressSnapshot
 
@@ -16,8 +17,9 @@ class TaskDeferred(Exception):
 class Progress:
     """The progress of a running task, which never decreases."""
 
-    def __init__(self, on_change: Callable[[], None] = lambda: None) -> None:
-        self.snapshot = ProgressSnapshot()
+    def __init__(self, on_change: Callable[[], None] = lambda: None, before: ProgressSnapshot | None = None) -> None:
+        """Begin at the progress of an interrupted attempt, if there was one."""
+        self.snapshot = replace(before, ends_at=None) if before is not None else ProgressSnapshot()
         self.on_cancel: Callable[[], None] | None = None
         self.is_cancelled = False
         self.is_interrupted = False  # by the end of the process; the task runs again
@@ -28,12 +30,16 @@ class Progress:
         """Return whether the work must end."""
         return self.is_cancelled or self.is_interrupted
 
-    def update(self, step: str, done: float, total: float) -> None:
-        """Report the current step; raise `Cancelled` if the work must end."""
+    def update(self, step: str, done: float, total: float, ends_at: float | None = None) -> None:
+        """Report the current step and the probable end; raise `Cancelled` if the work must end."""
+        self.check()
+        self.snapshot = ProgressSnapshot(step, max(done, self.snapshot.share * total), total, ends_at)
+        self._on_change()
+
+    def check(self) -> None:
+        """Raise `Cancelled` if the work must end."""
         if self.is_ending:
             raise Cancelled
-        self.snapshot = ProgressSnapshot(step, max(done, self.snapshot.share * total), total)
-        self._on_change()
 
     def cancel(self) -> None:
         """End the work at its next step, or at once if it can."""

@@ -132,12 +132,28 @@ class TaskRunner:
         task = self._store.task(task_id)
         if task is None or task.finished_at is not None:
             return False
-        self._store.request_cancel(task_id)  # valid even if the process ends before the work does
         with self._changed:
             item = self._running.get(task_id)
-        if item is not None:
+        if item is not None:  # first: the store may be busy with this very task
             item.progress.cancel()
+        self._store.request_cancel(task_id)  # valid even if the process ends before the work does
         return True
+
+    def cancel_and_wait(self, task_id: str, seconds: float) -> bool:
+        """Cancel a task and wait for its work to stop; return whether it has stopped and is cancelled."""
+        if not self.cancel(task_id):
+            return False
+        ended = self.wait_until_ended(task_id, seconds)
+        return ended is not None and ended.status == "cancelled"
+
+    def wait_until_ended(self, task_id: str, seconds: float) -> Task | None:
+        """Wait until a task has finished, for some seconds at most; return it as it is then."""
+        deadline, revision = time.monotonic() + seconds, None
+        while True:
+            revision = self.next_revision(revision)
+            task = self.task(task_id)
+            if task is None or task.finished_at is not None or self._stop.is_set() or time.monotonic() >= deadline:
+                return task
 
     def next_revision(self, after: int | None = None) -> int:
         """Wait until any task is updated after a revision, or for a second; return the current revision."""
@@ -258,7 +274,7 @@ class TaskRunner:
             task = replace(task, status="running", started_at=self._clock(), attempts=task.attempts + 1)
             if not self._store.replace_task(task, "queued"):
                 return None
-            item = self._running[task.id] = _Running(task, Progress(self._announce))
+            item = self._running[task.id] = _Running(task, Progress(self._announce, task.progress))
         self._announce()
         return item
 

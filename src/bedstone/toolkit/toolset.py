@@ -143,7 +143,7 @@ class Toolset:
         return ()
 
     async def cancel_task(self, task_id: str) -> bool:
-        """Cancel background work; return False if it had already ended."""
+        """Cancel background work; return whether it is cancelled and has stopped."""
         raise UnknownTask(f"Unknown task: {task_id}", task_id=task_id)
 
     def on_tools_changed(self, listener: ChangeListener) -> None:

@@ -1,7 +1,7 @@
 """Split pages of Markdown into chunks of about one size: by structure first, by size second."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal
@@ -51,10 +51,20 @@ class _OpenChunk:
         self.length += len(piece.text) + 2
 
 
-def chunk_pages(document_id: str, pages: Sequence[Page], options: SplitOptions, facets: dict[str, str]) -> list[Chunk]:
-    """Return the chunks of a document; their ids stay the same as long as the text does."""
+def chunk_pages(
+    document_id: str,
+    pages: Sequence[Page],
+    options: SplitOptions,
+    facets: dict[str, str],
+    check: Callable[[], object] = lambda: None,
+) -> list[Chunk]:
+    """Return the chunks of a document; their ids stay the same as long as the text does.
+
+    `check` is called for each chunk, and may raise to end the work.
+    """
     chunks = []
     for number, group in enumerate(_pack(_pieces(pages, options), options)):
+        check()
         first = group.pieces[0]
         text = "\n\n".join(piece.text for piece in group.pieces)
         chunks.append(

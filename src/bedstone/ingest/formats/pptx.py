@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ FORMAT = Format(
     suffixes=(".pptx", ".pptm"),
     media_type="application/vnd.openxmlformats-officedocument.presentationml.presentation",
     zip_member="ppt/",
+    is_resumable=True,
     in_contract=True,
 )
 P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
@@ -39,7 +41,7 @@ def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
     parts = relationships(archive, main, notes)
     ids = [item.get(R_ID, "") for item in archive.xml(main, notes).iter(f"{P}sldId")]
     slides = [name for name in (parts.by_id.get(item) for item in ids) if name in archive.names]
-    for number, name in enumerate(slides, start=1):
+    for number, name in islice(enumerate(slides, start=1), options.first_page - 1, None):
         slide = _Slide(archive, str(name), notes)
         pictures = read_pictures(archive, slide.parts, options, notes)
         yield Page(join_blocks([*slide.blocks(), *pictures]), number, len(slides))

@@ -4,33 +4,28 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bedstone.errors import BedstoneError
 from bedstone.ingest.chunking.by_size import SplitOptions, chunk_pages
-from bedstone.ingest.detection import is_image
-from bedstone.ingest.extraction import ExtractionError, Page, ReadOptions
-from bedstone.ingest.reader import FileReader
+from bedstone.ingest.detection import find_format, is_image
+from bedstone.ingest.extraction import Page, ReadOptions
 from bedstone.records import Chunk, Task
 from bedstone.search.live_index import LiveIndex
 from bedstone.services.knowledge.backfill import Backfill
 from bedstone.services.knowledge.collections import Collections
 from bedstone.services.knowledge.errors import ExtractionFailed, OcrFailed
+from bedstone.services.knowledge.estimates import FileFacts, Timeline, facts_of
 from bedstone.services.knowledge.file_storage import FileStorage
+from bedstone.services.knowledge.learned_speeds import LearnedSpeeds
+from bedstone.services.knowledge.reading import CheckedChunks, PageReading, TaskReport
 from bedstone.services.knowledge.records import AddedFile, AddFile, FileDocument, Method, OcrSummary
 from bedstone.store.engine import Store
-from bedstone.tasks import Cancelled, Progress, TaskDeferred
+from bedstone.tasks import Progress, TaskDeferred
 
 logger = logging.getLogger(__name__)
-
-THROUGHPUT = "bytes_a_second"  # the store's value for the average speed of reading
-INITIAL_THROUGHPUT = 200_000.0
-MIN_ESTIMATE_SECONDS = 1
-TOTAL_STEPS = 20
-STEPS_WHEN_EXTRACTED = 8
-STEPS_WHEN_CHUNKED = 9
 
 
 @dataclass(frozen=True)
@@ -56,25 +51,32 @@ class AddFileHandler:
         # One core stays free for searches.
         self._embedding = threading.Semaphore(max(1, (os.cpu_count() or 1) - 1))
         self.backfill = Backfill(store, index, self._embedding)
+        self._speeds = LearnedSpeeds(store, index)
 
     def run(self, task: Task, progress: Progress) -> Mapping[str, Any]:
         """Add the file of a task."""
         started = time.monotonic()
         file = AddFile.from_payload(task.payload)
+        timeline = Timeline(self._speeds.estimator(), self._facts(file), self._options.split.size)
+        report = TaskReport(progress, timeline)
+        report.step("Extracting text")
         document = self._find_document(file.document_id)
         if document is None or document.status != "processing":
             try:
-                document = self._read(file, progress)
+                document = self._read(file, report)
             except _AlreadyStored as error:
                 return self._result_for(error.document, file).to_result()
-        self._embed(document, progress)
-        progress.update("Storing", TOTAL_STEPS, TOTAL_STEPS)
+        else:
+            timeline.skip_reading()
+        self._embed(document, report)
+        report.step("Storing")
         seconds = time.monotonic() - started
         current = self._find_document(document.id) or document  # it may be in other collections by now
         completed = replace(current, status="completed", seconds=seconds)
         self._store.update_documents([completed.to_stored()])
-        self._update_throughput(file.size_bytes, seconds)
-        return self._result(completed).to_result()
+        result = self._result(completed)
+        self._speeds.learn(timeline, result.chunks_created)
+        return result.to_result()
 
     def clean_up(self, task: Task) -> None:
         """Remove what a task that failed or was cancelled left behind."""
@@ -97,9 +99,18 @@ class AddFileHandler:
         self._store.put([(document.to_stored(), self._chunks(document, pages))])
         return AddFile.of_document(document)
 
-    def estimate_seconds(self, size_bytes: int) -> int:
-        """Return how long a file of a size will take, by the average speed so far."""
-        return max(MIN_ESTIMATE_SECONDS, round(size_bytes / self._throughput()))
+    def estimate_seconds(self, files: Sequence[AddFile]) -> list[float]:
+        """Return how long each of some files will take, from what earlier ones took."""
+        estimator = self._speeds.estimator()
+        return [estimator.estimate(self._facts(file)).seconds for file in files]
+
+    def _facts(self, file: AddFile) -> FileFacts:
+        options, declaration = self._options.read, find_format(file.format)
+        if declaration is None:  # its package is not installed any more
+            return FileFacts(file.format, file.size_bytes)
+        page_images = file.page_images if options.ocr else 0
+        force_ocr = file.force_ocr or options.force_ocr
+        return facts_of(declaration, file.size_bytes, page_images=page_images, force_ocr=force_ocr)
 
     def link_duplicate(self, document: FileDocument, collections: Sequence[str]) -> AddedFile:
         """Put a document that has the same content into the collections as well."""
@@ -125,17 +136,17 @@ class AddFileHandler:
         document = self._store.document(document_id)
         return FileDocument.from_stored(document) if document is not None else None
 
-    def _read(self, file: AddFile, progress: Progress) -> FileDocument:
+    def _read(self, file: AddFile, report: TaskReport) -> FileDocument:
         """Store the chunks of a file in one transaction: from then on keyword search finds it."""
         self._check_new(file.digest)
         is_forced = file.force_ocr or self._options.read.force_ocr
-        path = self._storage.path_of(file.document_id, file.filename)
-        reader = FileReader(path, replace(self._options.read, force_ocr=is_forced))
-        pages = _read_pages(reader, progress)
-        progress.update("Chunking", STEPS_WHEN_EXTRACTED, TOTAL_STEPS)
-        document = self._document(file, pages, reader)
+        reading = PageReading(self._storage, file, replace(self._options.read, force_ocr=is_forced))
+        pages = reading.pages(report)
+        report.step("Chunking")
+        document = self._document(file, pages, reading)
         named = _with_name(pages, document)
-        chunks = self._chunks(document, named)
+        chunks = self._chunks(document, named, report.progress.check)
+        report.step("Chunking")
         if not chunks:
             if any(page.method == "ocr" for page in pages):
                 raise OcrFailed("OCR processing failed: no text was recognised.")
@@ -143,12 +154,13 @@ class AddFileHandler:
         self._storage.save_pages(document.id, named)
         with self._adding:  # two tasks may read the same content at once
             self._check_new(document.digest)
-            self._store.put([(document.to_stored(), chunks)])
-        progress.update("Chunking", STEPS_WHEN_CHUNKED, TOTAL_STEPS)
+            self._store.put([(document.to_stored(), CheckedChunks(chunks, report.progress.check))])
+        reading.spool.discard()
+        report.step("Chunking")
         return document
 
-    def _document(self, file: AddFile, pages: Sequence[Page], reader: FileReader) -> FileDocument:
-        properties = reader.notes.metadata
+    def _document(self, file: AddFile, pages: Sequence[Page], reading: PageReading) -> FileDocument:
+        properties = reading.metadata
         document = FileDocument(
             file.document_id,
             str(file.metadata.get("title") or properties.get("title") or file.filename),
@@ -163,16 +175,18 @@ class AddFileHandler:
             page_count=len(pages) if pages and pages[0].number is not None else None,
             metadata=file.metadata,
             properties=properties,
-            warnings=tuple(reader.notes.warnings),
+            warnings=reading.warnings,
             ocr=_ocr_summary(pages),
         )
         return document.with_collections(self._collections.existing(file.collections))
 
-    def _chunks(self, document: FileDocument, pages: Sequence[Page]) -> list[Chunk]:
+    def _chunks(
+        self, document: FileDocument, pages: Sequence[Page], check: Callable[[], object] = lambda: None
+    ) -> list[Chunk]:
         facets = {"document": document.id, "format": document.format}
-        return chunk_pages(document.id, pages, self._options.split, facets)
+        return chunk_pages(document.id, pages, self._options.split, facets, check)
 
-    def _embed(self, document: FileDocument, progress: Progress) -> None:
+    def _embed(self, document: FileDocument, report: TaskReport) -> None:
         """Embed the chunks of a document; without a model the vectors follow later."""
         embedder = self._index.embedder
         if embedder is None:
@@ -184,8 +198,8 @@ class AddFileHandler:
         def advance(count: int) -> None:
             nonlocal done
             done += count
-            steps = STEPS_WHEN_CHUNKED + (TOTAL_STEPS - STEPS_WHEN_CHUNKED) * done / total
-            progress.update("Generating embeddings", steps, TOTAL_STEPS)
+            report.timeline.add_chunks(done, total)
+            report.step("Generating embeddings")
 
         try:
             self._index.ensure_model()
@@ -195,10 +209,12 @@ class AddFileHandler:
                 embedder,
                 document_id=document.id,
                 title=document.title,
+                should_stop=lambda: report.progress.is_ending,
                 on_progress=advance,
                 workers=1,
                 throttle=self._embedding,
             )
+            report.progress.check()
         except BedstoneError as error:
             logger.warning("No vectors for %s yet: %s", document.id, error.message, extra={"action": "no_vectors"})
             self.backfill.request()
@@ -208,13 +224,6 @@ class AddFileHandler:
         if same is not None:
             raise _AlreadyStored(FileDocument.from_stored(same))
 
-    def _throughput(self) -> float:
-        return float(self._store.get_value(THROUGHPUT) or INITIAL_THROUGHPUT)
-
-    def _update_throughput(self, size_bytes: int, seconds: float) -> None:
-        speed = 0.7 * self._throughput() + 0.3 * size_bytes / max(seconds, 0.001)
-        self._store.set_value(THROUGHPUT, str(speed))
-
 
 class _AlreadyStored(Exception):
     """A document with the same content exists."""
@@ -222,25 +231,6 @@ class _AlreadyStored(Exception):
     def __init__(self, document: FileDocument) -> None:
         super().__init__(document.id)
         self.document = document
-
-
-def _read_pages(reader: FileReader, progress: Progress) -> list[Page]:
-    pages: list[Page] = []
-    progress.on_cancel = reader.stop
-    try:
-        for page in reader.pages():
-            pages.append(page)
-            share = len(pages) / (page.of or len(pages))
-            step = f"Processing page {page.number} of {page.of}" if page.of else "Extracting text"
-            progress.update(step, STEPS_WHEN_EXTRACTED * share, TOTAL_STEPS)
-    except ExtractionError as error:
-        if progress.is_ending:
-            raise Cancelled from None
-        kind = OcrFailed if error.reason == "ocr_unavailable" else ExtractionFailed
-        raise kind(error.message) from None
-    finally:
-        progress.on_cancel = None
-    return pages
 
 
 def _method(file_format: str, pages: Sequence[Page]) -> Method:

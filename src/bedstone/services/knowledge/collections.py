@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from bedstone.errors import InvalidInput
 from bedstone.services.knowledge.errors import CollectionNotFound
 from bedstone.services.knowledge.records import DEFAULT_COLLECTION, FileDocument
+from bedstone.services.knowledge.unfinished import unfinished_documents
 from bedstone.store.engine import ALL, Store
 from bedstone.store.filters import AttributeHas
 
@@ -19,7 +20,7 @@ PREFIX = "context:"
 
 @dataclass(frozen=True)
 class Collection:
-    """A collection, and how many documents are in it."""
+    """A collection, and how many documents are in it, with those that are being read or failed."""
 
     name: str
     description: str
@@ -45,6 +46,8 @@ class Collections:
         for (names,), count in self._store.count_attributes(["contexts"]).items():
             for name in json.loads(names or "null") or (DEFAULT_COLLECTION,):
                 counts[name] = counts.get(name, 0) + count
+        for name in (name for item in unfinished_documents(self._store) for name in item.collections):
+            counts[name] = counts.get(name, 0) + 1
         stored = {name: json.loads(data) for name, data in self._store.list_values(PREFIX).items()}
         facts = {DEFAULT_COLLECTION: {"description": "Everything that was put nowhere else"}} | stored
         return [

@@ -1,5 +1,7 @@
 """What can go wrong with the files of a knowledge base."""
 
+from typing import Any
+
 from bedstone.errors import BedstoneError, InvalidInput, NotFound
 
 
@@ -21,6 +23,18 @@ class PathNotAllowed(InvalidInput):
 
 class DocumentNotFound(NotFound):
     """No document has that id."""
+
+
+class DocumentNotReady(NotFound):
+    """The file is still being read."""
+
+
+class UnreadDocument(NotFound):
+    """The file could not be read; `reason` is the code of the error."""
+
+    def __init__(self, message: str, reason: str, **details: Any) -> None:
+        super().__init__(message, **details)
+        self.reason = reason
 
 
 class CollectionNotFound(NotFound):

@@ -14,10 +14,12 @@ from uuid import uuid4
 
 from bedstone.errors import Unavailable
 from bedstone.ingest.extraction import Page
+from bedstone.ingest.resuming import PageSpool
 from bedstone.store.locks import FileLock
 
 COPY_BYTES = 2**20
 TEXT = "text.json.z"
+SPOOL = "pages.partial.jsonl"
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,10 @@ class FileStorage:
         except FileNotFoundError:
             return []
         return [Page(text, number) for number, text in json.loads(zlib.decompress(data))]
+
+    def spool(self, document_id: str, key: str) -> PageSpool:
+        """Return the pages of a document that is being read."""
+        return PageSpool(self._folder / document_id / SPOOL, key)
 
     def delete(self, document_id: str) -> None:
         """Delete a document's folder."""

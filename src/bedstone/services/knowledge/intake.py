@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from bedstone.ingest.detection import detect, format_of
+from bedstone.ingest.page_images import count_page_images
 from bedstone.services.knowledge.collections import Collections
 from bedstone.services.knowledge.errors import FileNotFound, FileTooLarge, PathNotAllowed, unsupported_format
 from bedstone.services.knowledge.file_storage import FileStorage
@@ -60,7 +61,8 @@ class Intake:
             self._storage.delete(stored.document_id)
             raise unsupported_format(path.suffix)
         facts = (stored.document_id, filename, source, found, stored.size_bytes, stored.digest)
-        accepted = AddFile(*facts, metadata, force_ocr, names)
+        page_images = count_page_images(stored.path) if found == "pdf" else 0
+        accepted = AddFile(*facts, metadata, force_ocr, names, page_images)
         duplicate = self._find_duplicate(stored.digest)
         if duplicate is not None:
             self._storage.delete(stored.document_id)

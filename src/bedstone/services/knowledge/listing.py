@@ -1,15 +1,15 @@
 """Lists of documents: filtered and sorted by the store, with the files that are in process or failed."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
 
-from bedstone.records import Document, Task
 from bedstone.services.knowledge.collections import in_collection
 from bedstone.services.knowledge.records import FileDocument
-from bedstone.store.engine import ALL, Store
+from bedstone.services.knowledge.unfinished import unfinished_documents
+from bedstone.store.engine import Store
 from bedstone.store.filters import (
     AttributeBetween,
     AttributeContains,
@@ -55,6 +55,20 @@ class ListQuery:
 
 
 @dataclass(frozen=True)
+class DocumentCounts:
+    """How many documents the list has, and how many of them are still being read or could not be read."""
+
+    total: int
+    pending: int
+    failed: int
+
+    @property
+    def completed_count(self) -> int:
+        """Return how many can be searched by keywords and meaning."""
+        return self.total - self.pending - self.failed
+
+
+@dataclass(frozen=True)
 class DocumentPage:
     """A page of a list, and how many documents the whole list has."""
 
@@ -66,7 +80,8 @@ def list_documents(store: Store, query: ListQuery) -> DocumentPage:
     """Return a page of documents, with the files that are in process or failed."""
     conditions, end = query.conditions(), query.offset + query.limit
     order = Order(*SORT_ATTRIBUTES[query.sort_by], descending=query.descending)
-    others = [item for item in _unfinished_documents(store) if matches(item, conditions)]
+    unfinished = (item.to_stored() for item in unfinished_documents(store))
+    others = [item for item in unfinished if matches(item, conditions)]
     total = store.count_documents(conditions) + len(others)
     if others:
         first = store.documents(conditions, order=order, limit=end)
@@ -76,26 +91,25 @@ def list_documents(store: Store, query: ListQuery) -> DocumentPage:
     return DocumentPage([FileDocument.from_stored(item) for item in page], total)
 
 
+def count_documents(store: Store) -> DocumentCounts:
+    """Return how many documents the whole list has."""
+    unfinished = unfinished_documents(store)
+    failed = sum(item.status == "failed" for item in unfinished)
+    pending = len(unfinished) - failed + store.count_documents([AttributeIn("status", ("processing",))])
+    return DocumentCounts(store.count_documents() + len(unfinished), pending, failed)
+
+
 def count_values(store: Store) -> dict[FilterKey, Counter[str]]:
     """Return how many documents have each value that lists are filtered by."""
     rows = Counter(store.count_attributes(FILTER_KEYS))
-    rows.update(tuple(item.attributes.get(key, "") for key in FILTER_KEYS) for item in _unfinished_documents(store))
+    unfinished = [item.to_stored() for item in unfinished_documents(store)]
+    rows.update(tuple(item.attributes.get(key, "") for key in FILTER_KEYS) for item in unfinished)
     counts: dict[FilterKey, Counter[str]] = {key: Counter() for key in FILTER_KEYS}
     for values, count in rows.items():
         for key, value in zip(FILTER_KEYS, values, strict=True):
             if value:
                 counts[key][value] += count
     return counts
-
-
-def pending_tasks(store: Store) -> list[Task]:
-    """Return the tasks of files that are in process, or that failed and were not dismissed."""
-    return [*store.tasks({"queued", "running"}, limit=ALL), *failed_tasks(store)]
-
-
-def failed_tasks(store: Store) -> list[Task]:
-    """Return the tasks of files that could not be read, until they are dismissed."""
-    return [task for task in store.tasks({"failed"}, limit=ALL) if not task.is_dismissed]
 
 
 def filter_conditions(filters: Mapping[str, Any], collection: str | None) -> list[Condition]:
@@ -129,15 +143,3 @@ def _days(start: str | None, end: str | None) -> AttributeBetween:
 
 def _midnight(day: date) -> float:
     return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
-
-
-def _unfinished_documents(store: Store) -> Sequence[Document]:
-    """Return files that are not stored yet, or could not be read; each content once."""
-    tasks = pending_tasks(store)
-    if not tasks:
-        return ()
-    digests = store.digests()
-    contents = set(digests.values())
-    documents = (FileDocument.from_task(task) for task in tasks)
-    waiting = {item.digest: item for item in documents if item.id not in digests and item.digest not in contents}
-    return [item.to_stored() for item in waiting.values()]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from bedstone.records import Document, Task
+from bedstone.records import Document, Task, TaskError
 
 DEFAULT_COLLECTION = "default"
 DocumentStatus = Literal["pending", "processing", "completed", "failed"]
@@ -47,6 +47,7 @@ class FileDocument:
     warnings: tuple[str, ...] = ()
     ocr: OcrSummary | None = None
     seconds: float | None = None
+    error: TaskError | None = None  # why it could not be read
 
     @classmethod
     def from_stored(cls, document: Document) -> "FileDocument":
@@ -71,6 +72,7 @@ class FileDocument:
             warnings=tuple(json.loads(known.get("warnings") or "[]")),
             ocr=OcrSummary(int(known["ocr_pages"]), float(known["ocr_confidence"])) if "ocr_pages" in known else None,
             seconds=float(known["seconds"]) if "seconds" in known else None,
+            error=TaskError(known["error"], known.get("message", "")) if "error" in known else None,
         )
 
     def to_stored(self) -> Document:
@@ -90,6 +92,7 @@ class FileDocument:
             **({"ocr_pages": self.ocr.pages, "ocr_confidence": self.ocr.confidence} if self.ocr else {}),
             "contexts": json.dumps(self.collections),
             **({"seconds": f"{self.seconds:.3f}"} if self.seconds is not None else {}),
+            **({"error": self.error.code, "message": self.error.message} if self.error is not None else {}),
         }
         texts = {key: str(value) for key, value in attributes.items()}
         return Document(self.id, self.title, self.digest, texts)
@@ -111,6 +114,7 @@ class FileDocument:
             method=None,
             collections=file.collections,
             metadata=file.metadata,
+            error=task.error,
         )
 
     def with_collections(self, names: Iterable[str]) -> "FileDocument":
@@ -131,6 +135,7 @@ class AddFile:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     force_ocr: bool = False
     collections: tuple[str, ...] = (DEFAULT_COLLECTION,)
+    page_images: int = 0  # pictures as wide as a page, which probably need OCR
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> "AddFile":
@@ -145,6 +150,7 @@ class AddFile:
             metadata=payload.get("metadata") or {},
             force_ocr=bool(payload.get("force_ocr")),
             collections=tuple(payload.get("contexts") or (DEFAULT_COLLECTION,)),
+            page_images=int(payload.get("page_images") or 0),
         )
 
     def to_payload(self) -> dict[str, Any]:
@@ -159,6 +165,7 @@ class AddFile:
             "metadata": dict(self.metadata),
             "force_ocr": self.force_ocr,
             "contexts": list(self.collections),
+            **({"page_images": self.page_images} if self.page_images else {}),
         }
 
     @classmethod

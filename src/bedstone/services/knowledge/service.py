@@ -1,6 +1,5 @@
 """The knowledge base: files that users add, searched chunk by chunk. Indexes are derived from one store."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -25,12 +24,15 @@ from bedstone.services.knowledge import listing
 from bedstone.services.knowledge.add_file import AddFileHandler, ReadingOptions
 from bedstone.services.knowledge.archive import Archive, OnDocument
 from bedstone.services.knowledge.collections import Collections
-from bedstone.services.knowledge.errors import DocumentNotFound, EmptyKnowledgeBase
+from bedstone.services.knowledge.errors import DocumentNotFound
+from bedstone.services.knowledge.estimates import queue_seconds
 from bedstone.services.knowledge.file_storage import FileStorage
 from bedstone.services.knowledge.folder_sync import FolderSync, FolderSyncs
 from bedstone.services.knowledge.intake import Intake
 from bedstone.services.knowledge.listing import DocumentPage, ListQuery
 from bedstone.services.knowledge.records import AddFile, FileDocument
+from bedstone.services.knowledge.removing import CHANGED, MAX_CANCEL_SECONDS, ClearReport, Removal
+from bedstone.services.knowledge.unfinished import empty_knowledge_base, find_pending_task, unread_document
 from bedstone.services.service import Service
 from bedstone.store.engine import ALL, Store, StoreUnavailable
 from bedstone.store.filters import Order
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from bedstone.search.embedder import Embedder
 
 ADD = "add"  # the kind of a task
-CHANGED = "changed"  # the store's value for the time of the last removal
+MAX_TASKS_ESTIMATED = 200  # ahead of a new one; the others count as their average
 PROFILE = Profile(has_snippets=False, has_documents=True)
 
 
@@ -92,19 +94,11 @@ class ChunkWindow:
 
 
 @dataclass(frozen=True)
-class ClearReport:
-    """What was removed with everything else."""
-
-    documents: int
-    vectors: int
-    freed_bytes: int
-
-
-@dataclass(frozen=True)
 class KnowledgeStatus:
     """Figures and health; `problems` has a sentence for each part that does not work."""
 
     counts: Counts
+    documents: listing.DocumentCounts
     size_bytes: int
     problems: Mapping[str, str]
     embedding_model: str | None
@@ -134,6 +128,7 @@ class KnowledgeBase(Service):
         self._index = LiveIndex(store, options.index_path, embedder, PROFILE, options.index)
         self._handler = AddFileHandler(store, self._storage, self._index, self.collections, options.reading)
         self._tasks = TaskRunner(store, self._handler, workers=options.max_concurrent_tasks, lock=store.lock("owner"))
+        self._removal = Removal(store, self._storage, self._tasks)
         self._archive = Archive(store, self._storage, self.collections)
         self._folder_syncs: FolderSyncs | None = None
 
@@ -162,7 +157,9 @@ class KnowledgeBase(Service):
         changed = status.updated_at
         when = [("changed", datetime.fromtimestamp(changed, UTC).date().isoformat())] if changed else []
         return [
-            ("documents", f"{status.counts.documents:,}"),
+            ("documents", f"{status.documents.total:,}"),
+            *([("being read", f"{status.documents.pending:,}")] if status.documents.pending else []),
+            *([("failed", f"{status.documents.failed:,}")] if status.documents.failed else []),
             ("chunks", f"{status.counts.chunks:,}"),
             ("health", "degraded" if status.problems else "healthy"),
             *when,
@@ -208,17 +205,26 @@ class KnowledgeBase(Service):
 
     def retry(self, document_id: str, *, force_ocr: bool = False) -> Task:
         """Add a file again that could not be read, from where it was."""
-        failed = self.find_pending_task(document_id)
+        failed = find_pending_task(self._store, document_id)
         if failed is None or failed.status != "failed":
             raise _not_found(document_id)
         file = AddFile.from_payload(failed.payload)
         task = self.add(Path(file.source), file.metadata, force_ocr=force_ocr, collections=file.collections)
-        self._dismiss([failed])
+        self._removal.dismiss([failed])
         return task
 
-    def estimate_seconds(self, task: Task) -> int:
-        """Return how long a task will take, by the average speed so far."""
-        return self._handler.estimate_seconds(AddFile.from_payload(task.payload).size_bytes)
+    def estimate_seconds(self, task: Task) -> float:
+        """Return how long the work of a task will take, without waiting for others."""
+        return self._handler.estimate_seconds([AddFile.from_payload(task.payload)])[0]
+
+    def estimate_wait(self, task: Task) -> int:
+        """Return in how many seconds a new task will have finished, after those ahead of it."""
+        others = [item for item in self.active_tasks(MAX_TASKS_ESTIMATED + 1) if item.id != task.id]
+        files = [AddFile.from_payload(item.payload) for item in (task, *others)]
+        own, *ahead = self._handler.estimate_seconds(files)
+        waiting = max(len(ahead), self._tasks.position(task) - 1)
+        seconds = queue_seconds(own, ahead, waiting, self._options.max_concurrent_tasks)
+        return max(1, round(seconds)) if task.finished_at is None else 1
 
     # Tasks
 
@@ -237,9 +243,9 @@ class KnowledgeBase(Service):
         """Return a queued task's place in the queue, from 1."""
         return self._tasks.position(task)
 
-    def cancel(self, task_id: str) -> bool:
-        """Cancel a queued or running task; return False when it had already finished."""
-        return self._tasks.cancel(task_id)
+    def cancel(self, task_id: str, seconds: float = MAX_CANCEL_SECONDS) -> bool:
+        """Cancel a queued or running task; return whether it is cancelled and its work has stopped."""
+        return self._tasks.cancel_and_wait(task_id, seconds)
 
     def wait(self, task_id: str) -> Task:
         """Wait until a task has finished, and return it."""
@@ -260,9 +266,8 @@ class KnowledgeBase(Service):
         if query.collection is not None:
             self.collections.check([query.collection])
         if not self._store.documents(limit=1):
-            raise EmptyKnowledgeBase(
-                "Knowledge base is empty. Add documents with knowledge-add first", document_count=0
-            )
+            counts = self.count_documents()
+            raise empty_knowledge_base(counts.pending, counts.failed)
         request = SearchRequest(
             query.text, self._index_filter(query), mode=query.mode, limit=query.limit, min_score=query.min_score
         )
@@ -314,9 +319,9 @@ class KnowledgeBase(Service):
         """Return every document that can be searched."""
         return [FileDocument.from_stored(item) for item in self._store.documents(limit=ALL)]
 
-    def count_documents(self) -> int:
-        """Return how many documents can be searched."""
-        return self._store.count_documents()
+    def count_documents(self) -> listing.DocumentCounts:
+        """Return how many documents there are, with the files that are in process or failed."""
+        return listing.count_documents(self._store)
 
     def list_documents(self, query: ListQuery) -> DocumentPage:
         """Return a page of documents, with the files that are in process or failed."""
@@ -332,7 +337,8 @@ class KnowledgeBase(Service):
         """Return one document."""
         document = self._store.document(document_id)
         if document is None:
-            raise _not_found(document_id)
+            task = find_pending_task(self._store, document_id)
+            raise unread_document(document_id, task) if task is not None else _not_found(document_id)
         return FileDocument.from_stored(document)
 
     def read_pages(self, document_id: str) -> list[Page]:
@@ -361,8 +367,7 @@ class KnowledgeBase(Service):
 
     def find_pending_task(self, document_id: str) -> Task | None:
         """Return the task of a file that is in process, or that could not be read."""
-        tasks = listing.pending_tasks(self._store)
-        return next((task for task in tasks if AddFile.from_payload(task.payload).document_id == document_id), None)
+        return find_pending_task(self._store, document_id)
 
     # Managing
 
@@ -379,33 +384,20 @@ class KnowledgeBase(Service):
         self._store.update_documents([moved.to_stored()])
 
     def filename_to_remove(self, document_id: str) -> str:
-        """Return the file name of a document, or of a file that could not be read."""
+        """Return the file name of a document, or of a file that is being read or could not be read."""
         task = None if self._store.document(document_id) is not None else self.find_pending_task(document_id)
-        if task is not None and task.status == "failed":
+        if task is not None:
             return AddFile.from_payload(task.payload).filename
         return self.get_document(document_id).filename
 
     def remove(self, document_id: str) -> int:
-        """Remove a document or a failed file; return how many chunks it had."""
+        """Remove a document, or a file that is being read or could not be read; return how many chunks it had."""
         self.filename_to_remove(document_id)
-        failed = [(task, AddFile.from_payload(task.payload)) for task in listing.failed_tasks(self._store)]
-        digests = {file.digest for _, file in failed if file.document_id == document_id}
-        self._dismiss([task for task, file in failed if file.digest in digests])  # every attempt with the same file
-        count = self.chunk_count(document_id)
-        for task in self.active_tasks():
-            if AddFile.from_payload(task.payload).document_id == document_id:
-                self._tasks.cancel(task.id)
-        self._delete([document_id])
-        return count
+        return self._removal.remove(document_id)
 
     def clear(self) -> ClearReport:
         """Remove everything."""
-        for task in self.active_tasks():
-            self._tasks.cancel(task.id)
-        counts, size = self._store.counts(), self._store.sum_attribute("size")
-        self._delete(self._store.document_ids(()))
-        self._dismiss(listing.failed_tasks(self._store))
-        return ClearReport(counts.documents, counts.passages, size)
+        return self._removal.clear()
 
     def folder_sync(self, folder: Path, collections: Sequence[str] = ()) -> FolderSync:
         """Return what keeps a folder in sync with this knowledge base."""
@@ -431,6 +423,7 @@ class KnowledgeBase(Service):
         embedder = self._index.embedder
         return KnowledgeStatus(
             counts=self._store.counts(),
+            documents=self.count_documents(),
             size_bytes=self._store.sum_attribute("size"),
             problems=problems,
             embedding_model=embedder.name if embedder is not None else None,
@@ -472,17 +465,6 @@ class KnowledgeBase(Service):
         tasks = self.active_tasks()  # first: a task that finishes now has its document
         known = {AddFile.from_payload(task.payload).document_id for task in tasks}
         return known | set(self._store.digests())
-
-    def _dismiss(self, tasks: Sequence[Task]) -> None:
-        """Stop listing files that could not be read."""
-        for task in tasks:
-            self._store.put_task(replace(task, is_dismissed=True))
-
-    def _delete(self, document_ids: Sequence[str]) -> None:
-        self._store.delete(document_ids)
-        for document_id in document_ids:
-            self._storage.delete(document_id)
-        self._store.set_value(CHANGED, str(time.time()))
 
 
 def _not_found(document_id: str) -> DocumentNotFound:

@@ -182,6 +182,8 @@ class ListedDocument(Result):
     chunk_count: int
     processing_status: Literal["pending", "processing", "completed", "failed"]
     processing_method: str | None
+    error: str | None = None
+    message: str | None = None
 
 
 class Documents(Success):
@@ -215,6 +217,8 @@ class BaseFacts(Result):
     average_chunks_per_document: float
     storage_path: str
     vector_db_path: str
+    pending_count: int | None = None
+    failed_count: int | None = None
 
 
 class Health(Result):

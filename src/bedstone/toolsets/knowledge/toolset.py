@@ -127,13 +127,13 @@ class KnowledgeToolset(Toolset):
                 report = asyncio.create_task(self._report(task.id, later))
                 self._reports.add(report)
                 report.add_done_callback(self._reports.discard)
-            seconds = await self._base.run(lambda base: base.estimate_seconds(task))
+            seconds = await self._base.run(lambda base: base.estimate_wait(task))
             return Queued(task_id=task.id, message="Document queued for processing", estimated_time_seconds=seconds)
         try:
             ended = await self._wait(task.id, progress)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
-                await self._base.run(lambda base: base.cancel(task.id))
+                await self._base.run(lambda base: base.cancel(task.id, seconds=0))
             raise
         if ended.status != "completed":
             raise views.failure(ended)
@@ -202,7 +202,7 @@ class KnowledgeToolset(Toolset):
             return ConfirmClearing(
                 message="This action will delete ALL documents. "
                 "Set confirm=true and confirmation_phrase='DELETE ALL' to proceed",
-                current_document_count=count,
+                current_document_count=count.total,
             )
         report = await self._base.run(lambda base: base.clear())
         return Cleared(
@@ -310,7 +310,7 @@ class KnowledgeToolset(Toolset):
         return views.task_view(await self._base.run(lambda base: base.task(task_id)))
 
     async def cancel_task(self, task_id: str) -> bool:
-        """Cancel a task."""
+        """Cancel a task; return whether it is cancelled and its work has stopped."""
         await self.task(task_id)
         if self._read_only:
             raise ReadOnly("This server is read-only; cancelling would change something.")
@@ -352,9 +352,10 @@ class KnowledgeToolset(Toolset):
             )
             if task.finished_at is not None:
                 return task
-            if task.status == "running" and task.progress is not None and task.progress.share > reported:
-                reported = task.progress.share
-                await progress(round(reported, 4), 1.0, task.progress.step or "Starting")
+            share = round(task.progress.share, 4) if task.status == "running" and task.progress is not None else -1.0
+            if reported < share < 1.0:  # the end is reported once, with the outcome
+                reported = share
+                await progress(share, 1.0, (task.progress.step if task.progress else "") or "Starting")
             await anyio.sleep(REPORT_SECONDS)
 
     async def _report(self, task_id: str, progress: Progress) -> None:

@@ -1,19 +1,21 @@
 """The answers of the knowledge tools, made from the records of a knowledge base."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bedstone.errors import BedstoneError, InvalidInput, MissingArgument, UnknownArgument, UnknownTask
 from bedstone.services.knowledge.errors import (
     CollectionNotFound,
     DocumentNotFound,
+    DocumentNotReady,
     EmptyKnowledgeBase,
     ExtractionFailed,
     FileNotFound,
     FileTooLarge,
     OcrFailed,
     PathNotAllowed,
+    UnreadDocument,
     UnsupportedFormat,
 )
 from bedstone.services.knowledge.records import FileDocument, iso_time
@@ -41,7 +43,23 @@ if TYPE_CHECKING:  # the engine is imported when it is first needed, not when th
 
 MEGABYTE = 2**20
 TOTAL_STEPS = 20
-MIN_SHARE = 0.1  # from here on the elapsed time predicts the rest better than the average speed
+MIN_REMAINING = 0.05  # of the elapsed time
+# Fields of `metadata` that Bedstone computes, in every document or in some.
+COMPUTED_FIELDS = frozenset(
+    {
+        "format",
+        "date_added",
+        "context",
+        "page_num",
+        "page_end",
+        "heading",
+        "ocr_used",
+        "ocr_pages",
+        "ocr_confidence",
+        "warnings",
+        "user",
+    }
+)
 # The contract's name for each error of the services; an error without one goes by the name of its class.
 ERROR_CODES: dict[type[BedstoneError], str] = {
     MissingArgument: "missing_required_parameter",
@@ -52,6 +70,7 @@ ERROR_CODES: dict[type[BedstoneError], str] = {
     FileNotFound: "file_not_found",
     PathNotAllowed: "path_not_allowed",
     DocumentNotFound: "document_not_found",
+    DocumentNotReady: "document_not_ready",
     CollectionNotFound: "context_not_found",
     UnknownTask: "task_not_found",
     EmptyKnowledgeBase: "empty_knowledge_base",
@@ -72,17 +91,20 @@ class TaskFailed(BedstoneError):
 
 def error_code(error: BedstoneError) -> str:
     """Return the contract's name for an error."""
+    if isinstance(error, UnreadDocument):
+        return TASK_CODES.get(error.reason, error.reason)
     return ERROR_CODES.get(type(error), error.code)
 
 
 def passage(hit: "KnowledgeHit") -> FoundPassage:
     """Return a chunk that was found."""
     head = hit.chunk.head
-    metadata = _metadata(hit.document)
+    computed = _computed_fields(hit.document)
     if head.page is not None:
-        metadata["page_num"] = head.page
+        computed["page_num"] = head.page
     if head.breadcrumb:
-        metadata["heading"] = " > ".join(head.breadcrumb)
+        computed["heading"] = " > ".join(head.breadcrumb)
+    metadata = _with_user_metadata(computed, hit.document.metadata)
     return FoundPassage(
         document_id=hit.document.id,
         chunk_id=head.id,
@@ -105,6 +127,8 @@ def rows(base: "KnowledgeBase", documents: Sequence[FileDocument]) -> list[Liste
             chunk_count=base.chunk_count(item.id),
             processing_status=item.status,
             processing_method=item.method,
+            error=TASK_CODES.get(item.error.code, item.error.code) if item.error is not None else None,
+            message=item.error.message if item.error is not None else None,
         )
         for item in documents
     ]
@@ -134,7 +158,7 @@ def document_text(base: "KnowledgeBase", arguments: Get, document_id: str) -> Do
         offset=arguments.offset,
         total_characters=len(text),
         next_offset=following if following < len(text) else None,
-        metadata=_properties(document) | _metadata(document),
+        metadata=_metadata(document),
     )
 
 
@@ -149,7 +173,7 @@ def passage_text(base: "KnowledgeBase", chunk_id: str, neighbours: int) -> Passa
         chunk_count=window.total,
         page_num=window.chunk.head.page,
         text="\n\n".join(stored.text for stored in window.chunks),
-        metadata=_properties(window.document) | _metadata(window.document),
+        metadata=_metadata(window.document),
     )
 
 
@@ -170,13 +194,15 @@ def status(base: "KnowledgeBase") -> Status:
     return Status(
         knowledge_base=BaseFacts(
             name="default",
-            document_count=counts.documents,
+            document_count=found.documents.total,
             total_chunks=counts.chunks,
             total_size_bytes=found.size_bytes,
             total_size_mb=round(found.size_bytes / MEGABYTE, 2),
             average_chunks_per_document=round(counts.chunks / counts.documents, 2) if counts.documents else 0.0,
             storage_path=str(options.documents_path),
             vector_db_path=str(options.index_path),
+            pending_count=found.documents.pending or None,
+            failed_count=found.documents.failed or None,
         ),
         health=Health(
             status="degraded" if problems else "healthy",
@@ -257,30 +283,38 @@ def failure(task: "Task", **details: Any) -> TaskFailed:
 
 
 def _metadata(document: FileDocument) -> dict[str, Any]:
+    """Return the properties of the file, how well it could be read, and the user's metadata."""
+    computed = _computed_fields(document)
+    if document.ocr is not None:
+        computed |= {"ocr_used": True, "ocr_pages": document.ocr.pages, "ocr_confidence": document.ocr.confidence}
+    if document.warnings:
+        computed["warnings"] = list(document.warnings)
+    return {"title": document.title, **document.properties} | _with_user_metadata(computed, document.metadata)
+
+
+def _computed_fields(document: FileDocument) -> dict[str, Any]:
     return {
-        **document.metadata,
         "format": document.format,
         "date_added": iso_time(document.added_at),
         "context": ", ".join(document.collections),
     }
 
 
-def _properties(document: FileDocument) -> dict[str, Any]:
-    """Return the properties of the file, and how well it could be read."""
-    found: dict[str, Any] = {"title": document.title, **document.properties}
-    if document.ocr is not None:
-        found |= {"ocr_used": True, "ocr_pages": document.ocr.pages, "ocr_confidence": document.ocr.confidence}
-    if document.warnings:
-        found["warnings"] = list(document.warnings)
-    return found
+def _with_user_metadata(computed: dict[str, Any], user: Mapping[str, Any]) -> dict[str, Any]:
+    """Return computed fields beside the user's; what has the name of a computed field goes into `user`."""
+    reserved = COMPUTED_FIELDS | computed.keys()
+    plain = {key: value for key, value in user.items() if key not in reserved}
+    clashing = {key: value for key, value in user.items() if key in reserved}
+    return {**plain, **computed, **({"user": clashing} if clashing else {})}
 
 
 def _running(base: "KnowledgeBase", task: "Task") -> TaskState:
     progress = task.progress
     share = progress.share if progress else 0.0
     elapsed = _elapsed_seconds(task)
-    estimate = base.estimate_seconds(task)
-    remaining = elapsed * (1 - share) / share if share > MIN_SHARE else max(0.0, estimate - elapsed)
+    ends_at = progress.ends_at if progress else None
+    expected = ends_at - time.time() if ends_at is not None else base.estimate_seconds(task) - elapsed
+    remaining = max(expected, MIN_REMAINING * elapsed)  # what is overdue will not end right now
     return TaskState(
         task_id=task.id,
         status="running",

@@ -11,5 +11,6 @@ FORMAT = Format(
     media_type="application/pdf",
     magic=(b"%PDF-",),
     signature=re.compile(b"%PDF-"),
+    is_resumable=True,
     in_contract=True,
 )

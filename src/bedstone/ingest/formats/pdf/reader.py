@@ -67,8 +67,8 @@ class _Reader:
         for name, key in METADATA.items():
             self._notes.learn(key, _metadata_value(self._document.get_metadata_value(name)))
         self._learn_styles()
-        count = 0
-        for number in range(self._total):
+        count = start = self._options.first_page - 1
+        for number in range(start, self._total):
             try:
                 page = self._document[number]
             except pypdfium2.PdfiumError:

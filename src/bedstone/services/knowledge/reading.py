@@ -1,0 +1,110 @@
+"""Read the pages of an added file: resume an interrupted attempt, report progress, and stop when told to."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from typing import Any
+
+from bedstone import __version__
+from bedstone.ingest.detection import find_format
+from bedstone.ingest.extraction import ExtractionError, Page, ReadOptions
+from bedstone.ingest.reader import FileReader
+from bedstone.ingest.resuming import PageSpool
+from bedstone.records import Chunk
+from bedstone.services.knowledge.errors import ExtractionFailed, OcrFailed
+from bedstone.services.knowledge.estimates import Timeline
+from bedstone.services.knowledge.file_storage import FileStorage
+from bedstone.services.knowledge.records import AddFile
+from bedstone.tasks import Cancelled, Progress
+
+TOTAL_STEPS = 20
+
+
+@dataclass
+class TaskReport:
+    """Reports a task's current step, with the share of the expected time that has passed."""
+
+    progress: Progress
+    timeline: Timeline
+
+    def step(self, name: str) -> None:
+        """Report the current step; raise `Cancelled` if the work must end."""
+        done = TOTAL_STEPS * self.timeline.share
+        self.progress.update(name, done, TOTAL_STEPS, time.time() + self.timeline.remaining)
+
+
+class PageReading:
+    """Reads one file, from the page where an interrupted attempt ended."""
+
+    def __init__(self, storage: FileStorage, file: AddFile, options: ReadOptions) -> None:
+        declaration = find_format(file.format)
+        self._is_resumable = declaration is not None and declaration.is_resumable
+        self.spool: PageSpool = storage.spool(file.document_id, _key(file, options))
+        self._known = self.spool.load()
+        if self._known.pages and self._is_resumable:
+            options = replace(options, first_page=len(self._known.pages) + 1)
+        path = storage.path_of(file.document_id, file.filename)
+        self._reader = FileReader(path, options, known_notes=self._known.notes)
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """Return the properties of the file."""
+        return self._reader.notes.metadata
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return what could not be read."""
+        return tuple(self._reader.notes.warnings)
+
+    def pages(self, report: TaskReport) -> list[Page]:
+        """Return every page; each is kept for a restart as soon as it is read."""
+        pages, progress = list(self._known.pages), report.progress
+        of = pages[-1].of if pages else None
+        report.timeline.resume([(page.method, len(page.markdown)) for page in pages], self._known.seconds, of)
+        report.step("Extracting text")
+        progress.on_cancel = self._reader.stop
+        try:
+            progress.check()  # it may have been cancelled before it could be stopped
+            for page in self._reader.pages():
+                pages.append(page)
+                report.timeline.add_page(page.method, len(page.markdown), page.of)
+                if self._is_resumable:
+                    self.spool.add(page, self._reader.page_notes, report.timeline.elapsed_seconds)
+                report.step(f"Processing page {page.number} of {page.of}" if page.of else "Extracting text")
+        except ExtractionError as error:
+            if progress.is_ending:
+                raise Cancelled from None
+            kind = OcrFailed if error.reason == "ocr_unavailable" else ExtractionFailed
+            raise kind(error.message) from None
+        finally:
+            progress.on_cancel = None
+            self.spool.close()
+        report.timeline.end_reading()
+        return pages
+
+
+@dataclass(frozen=True)
+class CheckedChunks(Sequence[Chunk]):
+    """Chunks that call `check` as each is stored: if it raises, the store rolls back."""
+
+    chunks: Sequence[Chunk]
+    check: Callable[[], object]
+
+    def __len__(self) -> int:
+        return len(self.chunks)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.chunks[index]
+
+    def __iter__(self) -> Iterator[Chunk]:
+        for chunk in self.chunks:
+            self.check()
+            yield chunk
+
+
+def _key(file: AddFile, options: ReadOptions) -> str:
+    """Return what the pages depend on: the content, the options, and the version that reads it."""
+    facts: dict[str, Any] = {"digest": file.digest, "version": __version__, "options": asdict(options)}
+    return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

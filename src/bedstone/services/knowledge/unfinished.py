@@ -1,0 +1,63 @@
+"""Files that are not documents yet: queued, being read, or failed and not dismissed."""
+
+from collections.abc import Sequence
+
+from bedstone.records import Task
+from bedstone.services.knowledge.errors import DocumentNotReady, EmptyKnowledgeBase, UnreadDocument
+from bedstone.services.knowledge.records import AddFile, FileDocument
+from bedstone.store.engine import ALL, Store
+
+
+def pending_tasks(store: Store) -> list[Task]:
+    """Return the tasks of files that are in process, or that failed and were not dismissed."""
+    return [*store.tasks({"queued", "running"}, limit=ALL), *failed_tasks(store)]
+
+
+def failed_tasks(store: Store) -> list[Task]:
+    """Return the tasks of files that could not be read, until they are dismissed."""
+    return [task for task in store.tasks({"failed"}, limit=ALL) if not task.is_dismissed]
+
+
+def find_pending_task(store: Store, document_id: str) -> Task | None:
+    """Return the task of a file that is in process, or that could not be read."""
+    found = (task for task in pending_tasks(store) if AddFile.from_payload(task.payload).document_id == document_id)
+    return next(found, None)
+
+
+def unfinished_documents(store: Store) -> Sequence[FileDocument]:
+    """Return files that are not stored yet, or could not be read; each content once."""
+    tasks = pending_tasks(store)
+    if not tasks:
+        return ()
+    digests = store.digests()
+    contents = set(digests.values())
+    documents = (FileDocument.from_task(task) for task in tasks)
+    waiting = {item.digest: item for item in documents if item.id not in digests and item.digest not in contents}
+    return list(waiting.values())
+
+
+def unread_document(document_id: str, task: Task) -> DocumentNotReady | UnreadDocument:
+    """Return the error for a document that has no text yet, or never will: its state, and why."""
+    filename = AddFile.from_payload(task.payload).filename
+    facts = {"document_id": document_id, "filename": filename, "task_id": task.id}
+    if task.error is not None:
+        message = f"{filename} could not be read: {task.error.message}"
+        return UnreadDocument(message, task.error.code, **facts, processing_status="failed")
+    is_running = task.status == "running"
+    state = "is being read" if is_running else "is waiting to be read"
+    message = f"{filename} {state}. Try again when task {task.id} has completed."
+    return DocumentNotReady(message, **facts, processing_status="processing" if is_running else "pending")
+
+
+def empty_knowledge_base(pending: int, failed: int) -> EmptyKnowledgeBase:
+    """Return the error for a search without documents, which tells about files that are on their way."""
+    counts = {name: count for name, count in (("pending_count", pending), ("failed_count", failed)) if count}
+    if pending:
+        verb = "file is" if pending == 1 else "files are"
+        message = f"No document can be searched yet: {pending:,} {verb} being read. Search again in a moment"
+    elif failed:
+        files = "file" if failed == 1 else "files"
+        message = f"Knowledge base is empty: {failed:,} {files} could not be read (knowledge-show says why)"
+    else:
+        message = "Knowledge base is empty. Add documents with knowledge-add first"
+    return EmptyKnowledgeBase(message, document_count=0, **counts)
