@@ -208,7 +208,7 @@ TABLE = (
         ("# Valve\n\nA diagram\n\nPart\n\nopen slowly\n\nIn full",),
         {"title": "Valve"},
     ),
-    File("notes.md", lambda: b"---\ntitle: x\n---\n# Notes\r\n\r\nhello\x07", ("# Notes\n\nhello",)),
+    File("notes.md", lambda: b"---\ntitle: x\n---\n# Notes\r\n\r\nhello\x07", ("# Notes\n\nhello",), {"title": "x"}),
     File("notes.txt", lambda: "Größe".encode("utf-16"), ("Größe",)),
     File(
         "server.log",

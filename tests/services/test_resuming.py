@@ -21,6 +21,7 @@ from bedstone.services.knowledge.records import FileDocument
 from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions
 from bedstone.store.engines.sqlite import SqliteStore
 from ingest.test_reader import pdf, pptx
+from support.corpus import CorpusFile, corpus
 from support.scans import scanned_pdf
 
 PAGES = 8
@@ -161,6 +162,26 @@ def test_readers_start_at_any_page_with_the_same_result(tmp_path: Path) -> None:
             assert list(rest.pages()) == pages[first - 1 :]
             assert rest.notes.metadata == whole.notes.metadata
             assert rest.notes.warnings == ["seen before", *whole.notes.warnings]
+
+
+@pytest.mark.parametrize("file", [item for item in corpus() if item.name.endswith((".pdf", ".pptx"))], ids=str)
+def test_what_repeats_is_left_out_and_counted_as_without_an_interruption(file: CorpusFile, tmp_path: Path) -> None:
+    path = file.write(tmp_path)
+    whole = FileReader(path)
+    spool = PageSpool(tmp_path / SPOOL, "key")
+    pages = []
+    for page in whole.pages():
+        pages.append(page)
+        if page.number == 6:
+            spool.close()
+        elif len(pages) < 6:
+            spool.add(page, whole.page_notes, 10.0)
+    known = PageSpool(tmp_path / SPOOL, "key").load()
+    assert len(known.pages) == 5
+    rest = FileReader(path, ReadOptions(first_page=6), known_notes=known.notes)
+    assert [*known.pages, *rest.pages()] == pages
+    assert whole.notes.left_out.total > 0
+    assert rest.notes == whole.notes
 
 
 def test_notes_are_told_as_they_are_made() -> None:

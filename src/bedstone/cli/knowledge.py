@@ -285,12 +285,13 @@ def delete(name: str, yes: bool, **options: Any) -> None:
 
 @knowledge.command
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print text, pages, error and warnings as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print text, pages, error, warnings and texts left out as JSON.")
 @click.option("--password", help="Password of a protected file.")
 @click.option("--force-ocr", is_flag=True, help="Run OCR even on pages that have text.")
 def extract(file: Path, as_json: bool, password: str | None, force_ocr: bool) -> None:
     """Print the text of a file without adding it."""
     from bedstone.ingest.extraction import ExtractionError, ReadOptions
+    from bedstone.ingest.left_out import LeftOut
     from bedstone.ingest.reader import read_whole
 
     options = ReadOptions(password=password, force_ocr=force_ocr)
@@ -299,17 +300,20 @@ def extract(file: Path, as_json: bool, password: str | None, force_ocr: bool) ->
     except ExtractionError as error:
         if not as_json:
             raise click.ClickException(error.message) from None
-        click.echo(json.dumps({"markdown": "", "pages": None, "error": error.message, "warnings": []}))
+        nothing = {"markdown": "", "pages": None, "error": error.message}
+        click.echo(json.dumps({**nothing, "warnings": [], "left_out": LeftOut().to_dict()}))
         return
     text = "\n\n".join(page.markdown for page in pages)
     if not as_json:
         click.echo(text)
         for warning in notes.warnings:
             click.echo(f"Warning: {warning}", err=True)
+        if notes.left_out.total:
+            click.echo(f"Left out: {notes.left_out.summary()}. --json lists the texts.", err=True)
         return
     numbered = [page.markdown for page in pages] if pages and pages[0].number is not None else None
     answer = {"markdown": text, "pages": numbered, "error": None, "warnings": notes.warnings}
-    click.echo(json.dumps(answer, ensure_ascii=False))
+    click.echo(json.dumps({**answer, "left_out": notes.left_out.to_dict()}, ensure_ascii=False))
 
 
 def _call(tool: str, arguments: dict[str, Any], options: dict[str, Any]) -> Any:

@@ -16,6 +16,7 @@ MAX_MEMBER_BYTES = 256 * 2**20
 MAX_TOTAL_BYTES = 768 * 2**20
 MAX_RATIO = 300
 MIN_RATIO_BYTES = 8 * 2**20  # the ratio of smaller members does not matter
+TEXT_LIMIT = "Resource limit exceeded"  # what the parser says when it cuts a text
 STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")  # namespaces of the strict variant of the standard
 
 
@@ -75,17 +76,28 @@ class Archive:
                 )
 
 
-def parse_xml(data: bytes, notes: Notes, *, recover: bool = True) -> "etree._Element":
-    """Parse XML without entities or network, within the limits of the parser; repairs are noted."""
+def _parse(content: bytes, *, recover: bool, is_huge: bool = False) -> "tuple[etree._Element, etree.XMLParser]":
     from lxml import etree  # noqa: PLC0415 - only the worker process needs it
 
     parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=recover, remove_pis=True
+        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=is_huge, recover=recover, remove_pis=True
     )
     try:
-        root = etree.fromstring(STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", data), parser)
+        return etree.fromstring(content, parser), parser
     except (etree.XMLSyntaxError, ValueError) as error:
+        if TEXT_LIMIT in str(error):
+            raise ExtractionError("too_large", "A text in the file exceeds the 10 MB limit.") from None
         raise ExtractionError("damaged", f"The file is corrupt ({error}).") from None
+
+
+def parse_xml(data: bytes, notes: Notes, *, recover: bool = True) -> "etree._Element":
+    """Parse XML without entities or network, within the limits of the parser; repairs are noted."""
+    content = STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", data)
+    root, parser = _parse(content, recover=recover)
+    if any(TEXT_LIMIT in entry.message for entry in parser.error_log):
+        if b"<!ENTITY" in data:
+            raise ExtractionError("too_large", "A text in the file exceeds the 10 MB limit.")
+        root, parser = _parse(content, recover=recover, is_huge=True)
     problems = [entry.message for entry in parser.error_log]
     if any("depth" in problem.lower() for problem in problems):
         raise ExtractionError("too_deep", "The file is nested too deeply.")

@@ -1,9 +1,11 @@
-"""What a reader takes and returns: options, pages of Markdown, metadata and warnings, and its error."""
+"""What a reader takes and returns: options, pages of Markdown, metadata, warnings, what it left out, and its error."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
+
+from bedstone.ingest.left_out import Kind, LeftOut
 
 Method = Literal["text", "ocr"]
 Reason = Literal[
@@ -60,10 +62,15 @@ class ReadOptions:
 
 @dataclass
 class Notes:
-    """Metadata that a reader finds (title, author, dates), and warnings about what it could not read."""
+    """Metadata that a reader finds (title, author, dates), warnings about what it could not read, what it left out.
+
+    `kept_once` has the repeated texts that a page has already: the reader leaves them out from then on.
+    """
 
     metadata: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    left_out: LeftOut = field(default_factory=LeftOut)
+    kept_once: list[str] = field(default_factory=list)
 
     def warn(self, message: str) -> None:
         """Add a warning once."""
@@ -75,6 +82,10 @@ class Notes:
         text = " ".join(str(value or "").split())
         if text:
             self.metadata.setdefault(name, text)
+
+    def leave_out(self, kind: Kind, text: str, page: int | None = None, count: int = 1) -> None:
+        """Record text of the file that the pages do not have."""
+        self.left_out.add(kind, text, page, count)
 
 
 class Read(Protocol):

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bedstone.ingest.extraction import ExtractionError, ReadOptions
+from bedstone.ingest.extraction import ExtractionError, Notes, ReadOptions
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -32,10 +32,11 @@ MAX_LINE_THICKNESS = 10
 
 @dataclass(frozen=True)
 class OcrResult:
-    """Text, and how confident the engine is, from 0 to 1."""
+    """Text, and how confident the engine is, from 0 to 1; text below the confidence of the settings is `uncertain`."""
 
     text: str
     confidence: float
+    uncertain: str = ""
 
 
 def run_ocr(image: "Image", options: ReadOptions) -> OcrResult:
@@ -49,17 +50,19 @@ def run_ocr(image: "Image", options: ReadOptions) -> OcrResult:
     except RuntimeError as error:
         raise ExtractionError("ocr_unavailable", f"OCR processing failed: {error}") from None
     if confidence < options.ocr_confidence:
-        return OcrResult("", confidence)
+        return OcrResult("", confidence, text)
     return OcrResult(text, round(confidence, 3))
 
 
-def read_picture(image: "Image", options: ReadOptions) -> str | None:
-    """Return the text in a picture inside a document, or None: in most pictures OCR finds only noise."""
+def read_picture(image: "Image", options: ReadOptions, notes: Notes, page: int | None = None) -> str | None:
+    """Return the text in a picture inside a document, or None: most hold only noise, which is noted."""
     if min(image.size) < MIN_SIDE:
         return None
     found = run_ocr(image, options)
-    words = WORD.findall(found.text)
-    return found.text if found.confidence >= MIN_CONFIDENCE and len(words) >= MIN_WORDS else None
+    if found.confidence >= MIN_CONFIDENCE and len(WORD.findall(found.text)) >= MIN_WORDS:
+        return found.text
+    notes.leave_out("uncertain OCR", found.text or found.uncertain, page)
+    return None
 
 
 def _prepare(image: "Image") -> "Image":

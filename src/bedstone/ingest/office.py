@@ -56,22 +56,35 @@ def relationships(archive: Archive, part: str, notes: Notes) -> Relationships:
     return Relationships(by_id, kinds)
 
 
-def read_pictures(archive: Archive, parts: Relationships, options: ReadOptions, notes: Notes) -> list[str]:
+def note_embedded(parts: Relationships, notes: Notes, page: int | None = None) -> None:
+    """Note the files inside a document, slide or sheet, which are not read."""
+    for kind in ("package", "oleObject", "aFChunk"):
+        for name in parts.all_of_type(kind):
+            notes.leave_out("embedded file", name, page)
+
+
+def read_pictures(
+    archive: Archive, parts: Relationships, options: ReadOptions, notes: Notes, page: int | None = None
+) -> list[str]:
     """Return the text in the pictures of a document or slide, if the options ask for it."""
+    names = list(dict.fromkeys(parts.all_of_type("image")))
     if options.ocr_images != "all" or not options.ocr:
+        notes.leave_out("picture", "picture", page, len(names))
         return []
     from PIL import Image, UnidentifiedImageError  # noqa: PLC0415
 
     from bedstone.ingest.ocr import read_picture  # noqa: PLC0415
 
     found = []
-    for name in dict.fromkeys(parts.all_of_type("image")):
+    for number, name in enumerate(names):
         try:
             with Image.open(BytesIO(archive.optional(name) or b"")) as picture:
-                found.append(read_picture(picture, options))
+                found.append(read_picture(picture, options, notes, page))
         except (Image.DecompressionBombError, UnidentifiedImageError, OSError, SyntaxError, ValueError):
             notes.warn(f"Picture {name} cannot be read")
+            notes.leave_out("picture", name, page)
         except ExtractionError as error:
             notes.warn(f"OCR of pictures failed: {error.message}")
+            notes.leave_out("picture", "picture", page, len(names) - number)
             break
     return [text for text in found if text]

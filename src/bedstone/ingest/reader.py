@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from bedstone.ingest.detection import detect, find_format, is_image
 from bedstone.ingest.extraction import ExtractionError, Notes, Page, ReadOptions
+from bedstone.ingest.left_out import LeftOut
 
 PASSED_VARIABLES = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "COVERAGE_PROCESS_CONFIG")  # the last one in tests
 SCRATCH = "bedstone-read-"
@@ -95,6 +96,7 @@ class FileReader:
                 is_complete = True
                 self.notes.metadata.update(response["done"]["metadata"])
                 self.notes.warnings.extend(response["done"]["warnings"])
+                self.notes.left_out = LeftOut.from_dict(response["done"]["left_out"])
         if not is_complete:
             raise self._failure(process.wait())
 

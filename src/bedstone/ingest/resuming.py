@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from bedstone.ingest.extraction import Notes, Page
+from bedstone.ingest.left_out import LeftOut
 
 logger = logging.getLogger(__name__)
 
@@ -123,6 +124,8 @@ class NotesLog:
         """Return the entries that are new since the last call, by field."""
         found: dict[str, Any] = {}
         for name, value in vars(self._notes).items():
+            if isinstance(value, LeftOut):
+                value = value.state()  # noqa: PLW2901 - compared as a dictionary
             if isinstance(value, list):
                 new: Any = value[self._seen.get(name, 0) :]
                 self._seen[name] = len(value)
@@ -145,6 +148,8 @@ def merge_notes(notes: Notes, changes: Mapping[str, Any]) -> Notes:
             known.extend(item for item in new if item not in known)
         elif isinstance(known, dict):
             known.update(new)
+        elif isinstance(known, LeftOut):
+            known.restore(new)
     return notes
 
 

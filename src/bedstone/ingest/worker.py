@@ -73,7 +73,10 @@ def _responses(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     except Exception as error:  # noqa: BLE001 - a defect of a reader fails one file, and its name is logged
         yield {"error": "damaged", "message": f"The file cannot be read ({type(error).__name__})."}
     else:
-        yield {"done": {"metadata": notes.metadata, "warnings": notes.warnings}}
+        for item in notes.left_out.items:
+            item.text = _clean(item.text)
+        left_out = notes.left_out.to_dict()
+        yield {"done": {"metadata": notes.metadata, "warnings": notes.warnings, "left_out": left_out}}
 
 
 def _clean(text: str) -> str:

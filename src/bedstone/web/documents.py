@@ -201,6 +201,7 @@ class _Documents:
             "collections": ", ".join(document.collections),
             "source": "" if self._is_upload(document.source) else document.source,
             "warnings": ", ".join(document.warnings),
+            "left_out": document.left_out.summary(),
             "state": "" if is_complete else f"{document.status}: found by keyword search, not by semantic search yet",
         }
 

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedstone.ingest.archives import Archive
+from bedstone.ingest.charts import chart_blocks
 from bedstone.ingest.extraction import Notes, Page, ReadOptions
 from bedstone.ingest.format import Format
+from bedstone.ingest.left_out import PAGE_NUMBER
 from bedstone.ingest.markdown_writer import collapse_spaces, heading, join_blocks, table
-from bedstone.ingest.office import learn_properties, read_pictures, relationships
+from bedstone.ingest.office import learn_properties, note_embedded, read_pictures, relationships
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -29,7 +31,12 @@ A_TEXT = "{http://schemas.openxmlformats.org/drawingml/2006/main}t"
 M_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
 FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}docPr"
-SKIPPED = {f"{W}del", f"{W}moveFrom", f"{W}instrText", f"{W}delText", f"{W}pPr", f"{W}rPr", FALLBACK}
+TEXT_PATH = "{urn:schemas-microsoft-com:vml}textpath"  # a watermark
+DELETED = {f"{W}del", f"{W}moveFrom"}
+SKIPPED = {*DELETED, f"{W}instrText", f"{W}delText", f"{W}pPr", f"{W}rPr", FALLBACK}
+FIELDS = (f"{W}instrText", f"{W}fldSimple")
+PAGE_FIELD = re.compile(r"\bPAGE\b")
+NESTED = {f"{W}{name}" for name in ("sdt", "sdtContent", "customXml", "ins", "moveTo", "smartTag")}
 HEADING_NAME = re.compile(
     r"(?:heading|überschrift|titre|título|titolo|kop|rubrik|nagłówek|заголовок|标题|見出し)\s*(\d)", re.IGNORECASE
 )
@@ -44,35 +51,58 @@ def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
     main = relationships(archive, "", notes).of_type("officeDocument") or "word/document.xml"
     reader = _Reader(archive, main, notes)
     pictures = read_pictures(archive, relationships(archive, main, notes), options, notes)
+    reader.note_left_out()
     yield Page(join_blocks([*reader.blocks(), *pictures]))
 
 
 class _Reader:
     def __init__(self, archive: Archive, main: str, notes: Notes) -> None:
+        self._archive = archive
+        self._notes = notes
         self._root = archive.xml(main, notes)
         self._folder = main.rpartition("/")[0]
-        parts = relationships(archive, main, notes)
+        self._parts = parts = relationships(archive, main, notes)
         self._styles = _Styles(archive.optional_xml(parts.of_type("styles") or f"{self._folder}/styles.xml", notes))
         self._numbered = _ordered_lists(archive.optional_xml(f"{self._folder}/numbering.xml", notes))
         self._extras = [
             (title, archive.optional_xml(f"{self._folder}/{name}.xml", notes))
             for title, name in (("Footnotes", "footnotes"), ("Endnotes", "endnotes"), ("Comments", "comments"))
         ]
-        headers = [name for name in parts.all_of_type("header") if name in archive.names]
-        self._headers = [archive.xml(name, notes) for name in headers]
+        self._headers, self._footers = (
+            [archive.xml(name, notes) for name in parts.all_of_type(kind) if name in archive.names]
+            for kind in ("header", "footer")
+        )
 
     def blocks(self) -> Iterator[str]:
         body = self._root.find(f"{W}body")
-        yield from self._headers_once()
+        yield from self._once(self._headers)
         yield from self._inside(self._root if body is None else body)
         for title, root in self._extras:
             texts = [collapse_spaces(_text(item)) for item in root] if root is not None else []
             if lines := [f"- {text}" for text in texts if text]:
                 yield f"{title}:"
                 yield "\n".join(lines)
+        yield from self._once(self._footers)
 
-    def _headers_once(self) -> Iterator[str]:
-        yield from dict.fromkeys(text for root in self._headers if (text := collapse_spaces(_text(root))))
+    def note_left_out(self) -> None:
+        """Note what tracked changes deleted, and files inside this one that are not read."""
+        note_embedded(self._parts, self._notes)
+        for element in self._root.iter(f"{W}del", f"{W}moveFrom"):
+            if not any(above.tag in DELETED for above in element.iterancestors()):
+                texts = element.iter(f"{W}t", f"{W}delText")
+                self._notes.leave_out("deleted text", "".join(item.text or "" for item in texts))
+
+    def _once(self, roots: list[etree._Element]) -> Iterator[str]:
+        """Yield the texts of headers or footers, each once."""
+        texts: dict[str, None] = {}
+        for root in roots:
+            lines = [collapse_spaces(block) for block in self._inside(root)]
+            has_number = any(PAGE_FIELD.search(item.text or item.get(f"{W}instr") or "") for item in root.iter(*FIELDS))
+            numbers = [line for line in lines if line and has_number and PAGE_NUMBER.fullmatch(line)]
+            for line in numbers:
+                self._notes.leave_out("page number", line)
+            texts[" ".join(line for line in lines if line and line not in numbers)] = None
+        yield from (text for text in texts if text)
 
     def _inside(self, parent: etree._Element) -> Iterator[str]:
         for element in parent:
@@ -80,7 +110,7 @@ class _Reader:
                 yield from self._paragraph(element)
             elif element.tag == f"{W}tbl":
                 yield self._table(element)
-            elif element.tag in (f"{W}sdt", f"{W}sdtContent", f"{W}customXml", f"{W}ins", f"{W}smartTag"):
+            elif element.tag in NESTED:
                 yield from self._inside(element)
 
     def _paragraph(self, paragraph: etree._Element) -> Iterator[str]:
@@ -99,6 +129,7 @@ class _Reader:
         for box in paragraph.iter(f"{W}txbxContent"):
             if not any(above.tag == FALLBACK for above in box.iterancestors()):
                 yield from self._inside(box)
+        yield from chart_blocks(paragraph, self._archive, self._parts, self._notes)
 
     def _item(self, number: etree._Element, line: str) -> str:
         level, identity = (number.find(f"{W}{name}") for name in ("ilvl", "numId"))
@@ -118,7 +149,7 @@ class _Reader:
                 properties = cell.find(f"{W}tcPr")
                 merge = properties.find(f"{W}vMerge") if properties is not None else None
                 if merge is not None and merge.get(f"{W}val") != "restart" and rows and len(cells) < len(rows[-1]):
-                    text = rows[-1][len(cells)]
+                    text = text or rows[-1][len(cells)]
                 span = _integer(properties.find(f"{W}gridSpan"), 1) if properties is not None else 1
                 cells += [text] + [text if len(text) < 80 else ""] * min(span - 1, 50)  # noqa: PLR2004
             rows.append(cells)
@@ -213,6 +244,8 @@ def _collect(element: etree._Element, parts: list[str]) -> None:
             parts.append("-")
         elif tag == DRAWING and (child.get("descr") or "").strip():
             parts.append(f" {child.get('descr')} ")
+        elif tag == TEXT_PATH:
+            parts.append(f" {child.get('string') or ''} ")
         elif tag == f"{W}p":
             _collect(child, parts)
             parts.append("\n")

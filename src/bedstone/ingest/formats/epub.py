@@ -15,6 +15,7 @@ CONTAINER = "META-INF/container.xml"
 FORMAT = Format(
     name="epub", reader=f"{__name__}:read", suffixes=(".epub",), media_type="application/epub+zip", zip_member=CONTAINER
 )
+CHAPTERS = (".xhtml", ".html", ".htm")
 OPF = "{http://www.idpf.org/2007/opf}"
 DC = "{http://purl.org/dc/elements/1.1/}"
 
@@ -30,9 +31,15 @@ def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
     for name, tag in (("title", "title"), ("author", "creator"), ("created", "date")):
         notes.learn(name, opf.findtext(f".//{DC}{tag}"))
     files = {item.get("id"): unquote(item.get("href", "")) for item in opf.iter(f"{OPF}item")}
+    order = [files.get(item.get("idref"), "") for item in opf.iter(f"{OPF}itemref")]
     chapters = []
-    for item in opf.iter(f"{OPF}itemref"):
-        name = normpath(join(dirname(package), files.get(item.get("idref"), "")))
+    for file in order:
+        name = normpath(join(dirname(package), file))
         if name in archive.names:
-            chapters.append(html_to_markdown(archive.read(name))[1])
+            chapters.append(html_to_markdown(archive.read(name), notes=notes)[1])
+        else:
+            notes.warn(f"Missing chapter: {file or 'unknown'}")
+    for file in files.values():
+        if file not in order and file.endswith(CHAPTERS):
+            notes.leave_out("embedded file", file)
     yield Page(join_blocks(chapters))

@@ -24,11 +24,15 @@ FORMAT = Format(
 )
 MAX_HTML_BYTES = 20_000_000  # 60 MB took 12 s and 1.5 GB
 DROPPED = {"script", "style", "template", "noscript", "iframe", "head", "svg", "math", "object", "canvas"}
+DRAWN = {"svg", "math"}  # in files their text is kept
+SILENT = {"script", "style", "head", "meta", "link"}  # have no text for people
 NAVIGATION = {"nav", "form", "button", "header", "footer", "aside"}
 BLOCKS = {
     "p", "div", "section", "article", "main", "header", "footer", "aside", "nav", "dl", "dd", "dt", "figure",
     "figcaption", "body", "form", "fieldset", "address", "details", "summary", "center", "li", "td", "tr", "tbody",
 }  # fmt: skip
+STRUCTURE = ("thead", "tbody", "tfoot", "tr", "form", "colgroup")
+CELLS = ("td", "th", "caption")
 SPECIAL = {"ul", "ol", "table", "pre", "blockquote", "hr"}
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 CHARSET = re.compile(rb"<meta[^>]+charset=[\"']?([\w-]+)", re.IGNORECASE)
@@ -47,29 +51,45 @@ def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
     data = path.read_bytes()
     if len(data) > MAX_HTML_BYTES:
         raise ExtractionError("too_large", "The page exceeds the 20 MB limit for HTML.")
-    title, text = html_to_markdown(data)
+    title, text = html_to_markdown(data, notes=notes)
     notes.learn("title", title)
     yield Page(text)
 
 
-def html_to_markdown(data: bytes, *, contents_only: bool = False) -> tuple[str, str]:
-    """Return the title of a page, and its text as Markdown.
+def html_to_markdown(data: bytes, *, contents_only: bool = False, notes: Notes | None = None) -> tuple[str, str]:
+    """Return the title of a page, and its text as Markdown; `notes` record what is hidden on it.
 
     For documentation take `contents_only`: it leaves out menus and escapes what Markdown would treat as markup.
     """
-    from lxml import etree, html  # noqa: PLC0415 - only readers need it
-
-    try:
-        root = html.document_fromstring(_decode(data), parser=html.HTMLParser(huge_tree=False, remove_pis=True))
-    except (etree.ParserError, ValueError):
+    root = _parse(_decode(data))
+    if root is None:
         return "", ""
     title = collapse_spaces(root.findtext(".//title") or "")
     body = root.find("body")
     start = root if body is None else body
     if contents_only and (main := start.find(".//main")) is not None:
         start = main
-    writer = _Writer(DROPPED | NAVIGATION, escape) if contents_only else _Writer(DROPPED, str)
+    dropped = DROPPED | NAVIGATION if contents_only else DROPPED - DRAWN
+    writer = _Writer(dropped, escape if contents_only else str, notes)
     return title, "\n\n".join(block for block in writer.blocks(start, 0) if block.strip())
+
+
+def _parse(text: str) -> etree._Element | None:
+    """Parse a page; one that exceeds a limit of the parser is parsed without it, or refused."""
+    from lxml import etree, html  # noqa: PLC0415 - only readers need it
+
+    for is_huge in (False, True):
+        parser = html.HTMLParser(huge_tree=is_huge, remove_pis=True)
+        try:
+            root: etree._Element = html.document_fromstring(text, parser=parser)
+        except (etree.ParserError, ValueError):
+            return None
+        exceeded = [entry.message for entry in parser.error_log if entry.type_name == "ERR_RESOURCE_LIMIT"]
+        if not exceeded:
+            return root
+        if any("depth" in message for message in exceeded):
+            raise ExtractionError("too_deep", "The page is nested too deeply.")
+    raise ExtractionError("too_large", "The page exceeds a limit of the parser.")
 
 
 def html_to_text(markup: str) -> str:
@@ -118,9 +138,10 @@ def _decode(data: bytes) -> str:
 
 
 class _Writer:
-    def __init__(self, dropped: set[str], write: Callable[[str], str]) -> None:
+    def __init__(self, dropped: set[str], write: Callable[[str], str], notes: Notes | None = None) -> None:
         self._dropped = dropped
         self._write = write
+        self._notes = notes
 
     def blocks(self, element: etree._Element, depth: int) -> Iterator[str]:
         """Yield the blocks of an element; text between them is a paragraph."""
@@ -164,30 +185,39 @@ class _Writer:
             yield from self.blocks(element, depth + 1)
 
     def _items(self, element: etree._Element, depth: int) -> Iterator[str]:
-        for number, item in enumerate((child for child in element if not self._is_dropped(child)), start=1):
-            mark = "-" if element.tag == "ul" else f"{number}."
-            lines = "\n".join(block for block in self.blocks(item, depth) if block.strip()).splitlines()
-            if lines:
-                yield f"{mark} {lines[0]}"
-                yield from (f"{' ' * (len(mark) + 1)}{line}" for line in lines[1:])
+        yield from filter(None, [collapse_spaces(self._write(element.text or ""))])
+        number = 0
+        for item in element:
+            if not self._is_dropped(item):
+                number += 1
+                yield from self._item(item, "-" if element.tag == "ul" else f"{number}.", depth)
+            yield from filter(None, [collapse_spaces(self._write(item.tail or ""))])
+
+    def _item(self, item: etree._Element, mark: str, depth: int) -> Iterator[str]:
+        lines = "\n".join(block for block in self.blocks(item, depth) if block.strip()).splitlines()
+        if lines:
+            yield f"{mark} {lines[0]}"
+            yield from (f"{' ' * (len(mark) + 1)}{line}" for line in lines[1:])
 
     def _table(self, element: etree._Element, depth: int) -> Iterator[str]:
         """Write a table; spanning cells are repeated, and a table around other tables is layout."""
+        _check_depth(depth)
         caption = element.find("caption")
         if caption is not None:
             yield collapse_spaces(self._text(caption, depth))
+        yield collapse_spaces(self._write(" ".join(_loose_texts(element))))
+        rows = _table_rows(element)
         if next(element.iterdescendants("table"), None) is not None:
-            for cell in element.iter("td", "th"):
-                if next(cell.iterancestors("table"), None) is element:
-                    yield from self.blocks(cell, depth)
+            for cell in (cell for row in rows for cell in row):
+                yield from self.blocks(cell, depth)
+            for inner in element.iterdescendants("table"):
+                if next(inner.iterancestors("table", *CELLS), None) is element:
+                    yield from self._table(inner, depth + 1)
             return
         grid: dict[tuple[int, int], str] = {}
-        rows = list(element.iter("tr"))
         for y, row in enumerate(rows):
             x = 0
             for cell in row:
-                if cell.tag not in ("td", "th"):
-                    continue
                 while (y, x) in grid:
                     x += 1
                 text = " ".join(collapse_spaces(block) for block in self.blocks(cell, depth))
@@ -220,6 +250,8 @@ class _Writer:
             return f" {element.get('alt') or ''} "
         if element.tag == "input":
             return f" {element.get('value') or element.get('placeholder') or ''} "
+        if element.tag == "svg":
+            return f" {' '.join(_drawn_texts(element))} "
         if element.tag in ("code", "kbd", "samp", "tt"):
             code = self._plain(element, depth + 1)
             return f"`{code}`" if code.strip() and "`" not in code else self._write(code)
@@ -248,9 +280,17 @@ class _Writer:
         return next(element.iterdescendants("p", "div", "table", "ul", "ol", "pre", *HEADINGS), None) is not None
 
     def _is_dropped(self, element: etree._Element) -> bool:
-        if not isinstance(element.tag, str) or element.tag in self._dropped:
+        """Return whether an element is not displayed; its text is noted."""
+        if not isinstance(element.tag, str) or element.tag in SILENT:
             return True
-        return "hidden" in element.attrib or "display:none" in (element.get("style") or "").replace(" ", "").lower()
+        style = (element.get("style") or "").replace(" ", "").lower()
+        is_shown = "hidden" not in element.attrib and "display:none" not in style
+        if is_shown and (element.tag not in self._dropped or _is_content(element)):
+            return False
+        if self._notes is not None:
+            for line in _lines(element):
+                self._notes.leave_out("hidden text", line)
+        return True
 
 
 class _TextWriter(_Writer):
@@ -281,6 +321,70 @@ class _TextWriter(_Writer):
         yield from super()._block(element, depth)
         if element.tag == "a" and (address := _address(element)):
             yield f"({address})"
+
+
+def _is_content(element: etree._Element) -> bool:
+    """Return whether an element of the page's frame is content: the head of an article, or a note inside it."""
+    if element.tag not in ("header", "aside"):
+        return False
+    inside = ("article", "main") if element.tag == "header" else ("article",)
+    return next(element.iterancestors(*inside), None) is not None
+
+
+def _table_rows(element: etree._Element) -> list[list[etree._Element]]:
+    """Return the cells of each row; forms may stand between a row and its cells, and cells outside rows."""
+    rows: dict[etree._Element | None, list[etree._Element]] = {}
+    for child in element.iter("tr", "td", "th"):
+        if next(child.iterancestors("table"), None) is not element:
+            continue
+        if child.tag == "tr":
+            rows.setdefault(child, [])
+        else:
+            rows.setdefault(next(child.iterancestors("tr", "table"), None), []).append(child)
+    return list(rows.values())
+
+
+def _loose_texts(element: etree._Element) -> Iterator[str]:
+    """Yield the text of a table that is outside its cells."""
+    for node in element.iter("table", *STRUCTURE):
+        if node is not element and (
+            node.tag == "table" or next(node.iterancestors("table", *CELLS), None) is not element
+        ):
+            continue
+        yield node.text or ""
+        for child in node:
+            is_other = isinstance(child.tag, str) and child.tag not in {"table", *STRUCTURE, *CELLS, *SILENT}
+            if is_other and next(child.iterdescendants("td", "th"), None) is None:
+                yield " ".join(_lines(child))
+            yield child.tail or ""
+
+
+def _drawn_texts(element: etree._Element) -> Iterator[str]:
+    """Yield the texts of a drawing."""
+    for node in element.iter("text", "foreignobject", "foreignObject"):
+        yield collapse_spaces(" ".join(str(text) for text in node.itertext()))
+
+
+def _lines(element: etree._Element) -> list[str]:
+    """Return the lines of an element, without markup."""
+    from lxml import etree  # noqa: PLC0415 - only readers need it
+
+    parts: list[str] = []
+    silent = 0
+    for event, node in etree.iterwalk(element, events=("start", "end", "comment")):
+        is_silent = node.tag in SILENT
+        if event == "start":
+            silent += is_silent
+            parts.append("" if silent else f"{_line_end(node)}{node.text or ''}")
+            continue
+        silent -= is_silent and event == "end"
+        if node is not element and not silent:
+            parts.append(f"{_line_end(node)}{node.tail or ''}")
+    return "".join(parts).splitlines()
+
+
+def _line_end(element: etree._Element) -> str:
+    return "\n" if element.tag in BLOCKS or element.tag in SPECIAL or element.tag in HEADINGS else ""
 
 
 def _address(element: etree._Element) -> str:

@@ -46,6 +46,8 @@ def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError):
         raise ExtractionError("damaged", "Not a picture, or the file is corrupt.") from None
     if result is None:
+        notes.leave_out("picture", "picture")
         yield Page("")
     else:
+        notes.leave_out("uncertain OCR", result.uncertain)
         yield Page(result.text, method="ocr", confidence=result.confidence)

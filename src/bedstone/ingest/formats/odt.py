@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bedstone.ingest.archives import Archive
 from bedstone.ingest.extraction import Notes, Page, ReadOptions
 from bedstone.ingest.format import Format
+from bedstone.ingest.left_out import PAGE_NUMBER
 from bedstone.ingest.markdown_writer import collapse_spaces, heading, join_blocks, table
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ FORMAT = Format(
 TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
+STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
+BOX = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}text-box"
 META = "{urn:oasis:names:tc:opendocument:xmlns:meta:1.0}"
 DC = "{http://purl.org/dc/elements/1.1/}"
 MAX_REPEATS = 100
@@ -39,7 +42,26 @@ def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
         for name, tag in (("title", f"{DC}title"), ("author", f"{DC}creator"), ("created", f"{META}creation-date")):
             notes.learn(name, meta.findtext(f".//{tag}"))
     body = archive.xml("content.xml", notes).find(f"{OFFICE}body")
-    yield Page(join_blocks(list(_blocks(body))) if body is not None else "")
+    blocks = list(_blocks(body)) if body is not None else []
+    if body is not None:
+        for change in body.iter(f"{TEXT}deletion"):
+            notes.leave_out("deleted text", " ".join(_blocks(change)))
+    styles = archive.optional_xml("styles.xml", notes)
+    yield Page(join_blocks([*_edges(styles, "header", notes), *blocks, *_edges(styles, "footer", notes)]))
+
+
+def _edges(styles: etree._Element | None, kind: str, notes: Notes) -> list[str]:
+    """Return the headers or footers, each once."""
+    found: dict[str, None] = {}
+    names = [f"{STYLE}{kind}{side}" for side in ("", "-left", "-first")]
+    for element in styles.iter(*names) if styles is not None else ():
+        has_number = next(element.iter(f"{TEXT}page-number"), None) is not None
+        for block in _blocks(element):
+            if has_number and PAGE_NUMBER.fullmatch(block):
+                notes.leave_out("page number", block)
+            else:
+                found[block] = None
+    return list(found)
 
 
 def _blocks(parent: etree._Element) -> Iterator[str]:
@@ -49,16 +71,24 @@ def _blocks(parent: etree._Element) -> Iterator[str]:
             continue
         if tag == f"{TEXT}h":
             yield heading(int(child.get(f"{TEXT}outline-level") or "1"), _text(child))
+            yield from _boxes(child)
         elif tag == f"{TEXT}p":
             yield collapse_spaces(_text(child))
-            for box in child.iter("{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}text-box"):
-                yield from _blocks(box)
+            yield from _boxes(child)
         elif tag == f"{TEXT}list":
             yield "\n".join(_items(child, 0))
+            yield from _boxes(child)
         elif tag == f"{TABLE}table":
             yield _table(child)
         else:
             yield from _blocks(child)
+
+
+def _boxes(element: etree._Element) -> Iterator[str]:
+    """Yield the text boxes in an element, those inside others with them."""
+    for box in element.iter(BOX):
+        if next(box.iterancestors(BOX), None) is None:
+            yield from _blocks(box)
 
 
 def _items(element: etree._Element, depth: int) -> Iterator[str]:

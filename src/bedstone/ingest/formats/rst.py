@@ -15,7 +15,8 @@ CODE_DIRECTIVES = {
     *("graphviz", "mermaid", "math"),
 }
 HASH = re.compile(r"^(\s*)(?=#)")  # a heading in Markdown, plain text in reStructuredText
-SILENT_DIRECTIVES = {"contents", "toctree", "image", "figure", "raw", "include", "index", "meta", "highlight", "only"}
+SILENT_DIRECTIVES = {"contents", "toctree", "image", "raw", "include", "index", "meta", "highlight"}
+SILENT_ARGUMENTS = {"figure", "only"}  # a file or a condition; below it is text
 CODE = re.compile(r"(`[^`]*`)")
 INLINE = (
     (re.compile(r"``([^`]+)``"), r"`\1`"),
@@ -84,7 +85,7 @@ class _Converter:
             yield from _fence(argument if " " not in argument else "", body)
         elif name not in SILENT_DIRECTIVES:
             yield ""
-            yield _inline(argument)
+            yield _inline(argument) if name not in SILENT_ARGUMENTS else ""
             yield from _Converter([line.removeprefix(" " * _indent(body[0])) for line in body] if body else []).lines()
 
     def _body(self, indent: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,10 +33,13 @@ def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
     for title in titles[:1]:
         notes.learn("title", title)
     blocks = [heading(1, title) for title in titles if title]
-    yield Page(join_blocks([*blocks, *dict.fromkeys(_texts(root, top=True))]))
+    texts = Counter(text for text in _texts(root, notes, top=True) if text)
+    for text, count in texts.items():
+        notes.leave_out("repeated line", text, count=count - 1)
+    yield Page(join_blocks([*blocks, *texts]))
 
 
-def _texts(element: etree._Element, *, top: bool = False) -> Iterator[str]:
+def _texts(element: etree._Element, notes: Notes, *, top: bool = False) -> Iterator[str]:
     for child in element:
         name = _name(child)
         if name in ("title", "desc"):
@@ -44,19 +48,19 @@ def _texts(element: etree._Element, *, top: bool = False) -> Iterator[str]:
         elif name == "text":
             yield collapse_spaces(_inner(child, " "))
         elif name == "foreignObject":
-            yield _foreign_text(child)
+            yield _foreign_text(child, notes)
         elif name == "switch":
             # The first foreign object has the text; the rest is a shortened copy for simple renderers.
             first = next((item for item in child if _name(item) == "foreignObject"), None)
-            yield from (_texts(child) if first is None else [_foreign_text(first)])
+            yield from (_texts(child, notes) if first is None else [_foreign_text(first, notes)])
         elif name not in ("style", "script", "metadata"):
-            yield from _texts(child)
+            yield from _texts(child, notes)
 
 
-def _foreign_text(element: etree._Element) -> str:
+def _foreign_text(element: etree._Element, notes: Notes) -> str:
     from lxml import etree  # noqa: PLC0415 - only the worker process needs it
 
-    return html_to_markdown(etree.tostring(element, encoding="utf-8"))[1]
+    return html_to_markdown(etree.tostring(element, encoding="utf-8"), notes=notes)[1]
 
 
 def _name(element: etree._Element) -> str:

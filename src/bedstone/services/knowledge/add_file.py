@@ -160,7 +160,7 @@ class AddFileHandler:
         return document
 
     def _document(self, file: AddFile, pages: Sequence[Page], reading: PageReading) -> FileDocument:
-        properties = reading.metadata
+        properties = reading.notes.metadata
         document = FileDocument(
             file.document_id,
             str(file.metadata.get("title") or properties.get("title") or file.filename),
@@ -175,8 +175,9 @@ class AddFileHandler:
             page_count=len(pages) if pages and pages[0].number is not None else None,
             metadata=file.metadata,
             properties=properties,
-            warnings=reading.warnings,
+            warnings=tuple(reading.notes.warnings),
             ocr=_ocr_summary(pages),
+            left_out=reading.notes.left_out,
         )
         return document.with_collections(self._collections.existing(file.collections))
 

@@ -2,14 +2,14 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import Any
 
 from bedstone import __version__
 from bedstone.ingest.detection import find_format
-from bedstone.ingest.extraction import ExtractionError, Page, ReadOptions
+from bedstone.ingest.extraction import ExtractionError, Notes, Page, ReadOptions
 from bedstone.ingest.reader import FileReader
 from bedstone.ingest.resuming import PageSpool
 from bedstone.records import Chunk
@@ -49,14 +49,9 @@ class PageReading:
         self._reader = FileReader(path, options, known_notes=self._known.notes)
 
     @property
-    def metadata(self) -> Mapping[str, str]:
-        """Return the properties of the file."""
-        return self._reader.notes.metadata
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Return what could not be read."""
-        return tuple(self._reader.notes.warnings)
+    def notes(self) -> Notes:
+        """Return the properties of the file, and what could not be read or was left out."""
+        return self._reader.notes
 
     def pages(self, report: TaskReport) -> list[Page]:
         """Return every page; each is kept for a restart as soon as it is read."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from bedstone.ingest.left_out import LeftOut
 from bedstone.records import Document, Task, TaskError
 
 DEFAULT_COLLECTION = "default"
@@ -48,6 +49,7 @@ class FileDocument:
     ocr: OcrSummary | None = None
     seconds: float | None = None
     error: TaskError | None = None  # why it could not be read
+    left_out: LeftOut = field(default_factory=LeftOut)
 
     @classmethod
     def from_stored(cls, document: Document) -> "FileDocument":
@@ -73,6 +75,7 @@ class FileDocument:
             ocr=OcrSummary(int(known["ocr_pages"]), float(known["ocr_confidence"])) if "ocr_pages" in known else None,
             seconds=float(known["seconds"]) if "seconds" in known else None,
             error=TaskError(known["error"], known.get("message", "")) if "error" in known else None,
+            left_out=LeftOut.from_dict(json.loads(known.get("left_out") or "{}")),
         )
 
     def to_stored(self) -> Document:
@@ -93,6 +96,7 @@ class FileDocument:
             "contexts": json.dumps(self.collections),
             **({"seconds": f"{self.seconds:.3f}"} if self.seconds is not None else {}),
             **({"error": self.error.code, "message": self.error.message} if self.error is not None else {}),
+            **({"left_out": json.dumps(self.left_out.to_dict(), ensure_ascii=False)} if self.left_out.total else {}),
         }
         texts = {key: str(value) for key, value in attributes.items()}
         return Document(self.id, self.title, self.digest, texts)

@@ -57,6 +57,7 @@ COMPUTED_FIELDS = frozenset(
         "ocr_pages",
         "ocr_confidence",
         "warnings",
+        "left_out",
         "user",
     }
 )
@@ -289,6 +290,8 @@ def _metadata(document: FileDocument) -> dict[str, Any]:
         computed |= {"ocr_used": True, "ocr_pages": document.ocr.pages, "ocr_confidence": document.ocr.confidence}
     if document.warnings:
         computed["warnings"] = list(document.warnings)
+    if document.left_out.total:
+        computed["left_out"] = document.left_out.counts
     return {"title": document.title, **document.properties} | _with_user_metadata(computed, document.metadata)
 
 

@@ -1,4 +1,4 @@
-"""Convert lines to Markdown: headings, tables, lists, paragraphs; running headers and footers are left out."""
+"""Convert lines to Markdown: headings, tables, lists, paragraphs."""
 
 import re
 from collections import Counter
@@ -14,35 +14,28 @@ MAX_HEADING_WORDS = 20
 MAX_HEADING_CHARS = 160
 MAX_BOLD_HEADING_WORDS = 14
 MAX_BOLD_SHARE = 0.3  # of the text: above, bold lines are not headings
-# Running headers and footers: the margin as a share of the page, and on how many pages a line must repeat.
-MARGIN = 0.08
-MIN_RUNNING_SHARE = 0.4
-MIN_RUNNING_PAGES = 3
-MIN_PAGES = 4
 MAX_WORDS_PER_CELL = 7  # on average; above, columns are prose
 BULLET = re.compile(r"^\s*([\u2022\u25cf\u25cb\u25aa\u25ab\u2023\u2043\u00b7\uf0b7\uf0a7*\u2013-])\s+(?=\S)")
 NUMBERED = re.compile(r"^\s*(\d{1,3}|[a-z])[.)]\s+(?=\S)")
 NUMBERING = re.compile(r"^\s*(?:\d+\.)*\d+\.?\s+")
 MAX_TITLE_LINES = 3
-DIGITS = re.compile(r"\d+")
 ENDING = re.compile(r"[.!?;:,]$")
 
 
 @dataclass(frozen=True)
 class Styles:
-    """What a sample of pages shows: size of the body text, sizes of headings, running headers and footers."""
+    """What a sample of pages shows: size of the body text, sizes of headings, whether bold lines are headings."""
 
     body: float = 0.0
     sizes: Mapping[float, int] = field(default_factory=dict)
     bold_headings: bool = False
-    running: frozenset[str] = frozenset()
 
 
-def learn_styles(pages: Sequence[tuple[list[Line], float]], total: int) -> Styles:
-    """Derive styles from a sample of pages with their heights; `total` counts the pages of the document."""
+def learn_styles(pages: Iterable[list[Line]]) -> Styles:
+    """Derive styles from a sample of pages."""
     weights: Counter[float] = Counter()
     bold = 0
-    for lines, _ in pages:
+    for lines in pages:
         for line in lines:
             weights[line.size] += len(line.text)
             bold += len(line.text) if line.bold else 0
@@ -52,18 +45,17 @@ def learn_styles(pages: Sequence[tuple[list[Line], float]], total: int) -> Style
     larger = sorted((size for size in weights if size > body * MIN_HEADING_SCALE), reverse=True)
     levels = {size: min(rank, MAX_LEVELS) for rank, size in enumerate(_merge_sizes(larger), start=1)}
     sizes = {size: next((levels[near] for near in levels if abs(near - size) < 0.6), MAX_LEVELS) for size in larger}  # noqa: PLR2004
-    return Styles(
-        body=body,
-        sizes=sizes,
-        bold_headings=bold / sum(weights.values()) < MAX_BOLD_SHARE,
-        running=_running_lines(pages, total),
-    )
+    return Styles(body=body, sizes=sizes, bold_headings=bold / sum(weights.values()) < MAX_BOLD_SHARE)
 
 
-def page_markdown(lines: list[Line], height: float, styles: Styles, outline: Mapping[str, int]) -> str:
+def page_markdown(lines: list[Line], styles: Styles, outline: Mapping[str, int]) -> str:
     """Convert a page; `outline` has the titles on it, with their levels."""
-    kept = [line for line in lines if not _is_running(line, height, styles)]
-    return join_blocks(list(_blocks(kept, styles, outline)))
+    return join_blocks(list(_blocks(lines, styles, outline)))
+
+
+def is_heading(lines: list[Line], at: int, styles: Styles, outline: Mapping[str, int]) -> bool:
+    """Return whether the line at a place looks like a heading, or is a title of the outline."""
+    return _level(lines[at], lines, at, styles, outline) > 0
 
 
 def _blocks(lines: list[Line], styles: Styles, outline: Mapping[str, int]) -> Iterator[str]:
@@ -215,28 +207,6 @@ def _columns(rows: Sequence[Line]) -> list[list[str]]:
             cells[column] = f"{cells[column]} {text}".strip()
         table_rows.append(cells)
     return table_rows
-
-
-def _running_lines(pages: Sequence[tuple[list[Line], float]], total: int) -> frozenset[str]:
-    if total < MIN_PAGES:
-        return frozenset()
-    seen: Counter[str] = Counter()
-    for lines, height in pages:
-        seen.update({_mask_digits(line.text) for line in lines if _is_marginal(line, height)})
-    required = max(MIN_RUNNING_PAGES, MIN_RUNNING_SHARE * len(pages))
-    return frozenset(text for text, count in seen.items() if count >= required)
-
-
-def _is_running(line: Line, height: float, styles: Styles) -> bool:
-    return _is_marginal(line, height) and _mask_digits(line.text) in styles.running
-
-
-def _is_marginal(line: Line, height: float) -> bool:
-    return line.bottom > height * (1 - MARGIN) or line.top < height * MARGIN
-
-
-def _mask_digits(text: str) -> str:
-    return DIGITS.sub("0", text)
 
 
 def _merge_sizes(sizes: Iterable[float]) -> list[float]:

@@ -12,6 +12,8 @@ WORD = re.compile(r"\S+")
 HYPHENS = ("\x02", "\ufffe")  # what pdfium returns for a hyphen at a line end
 MIN_CELL_GAP = 0.9  # times the font size
 MIN_BOLD_WEIGHT = 600
+Box = tuple[float, float, float, float]  # left, right, bottom, top
+NOWHERE: Box = (0.0, 0.0, 0.0, 0.0)
 BOLD_NAME = re.compile(rb"bold|black|heavy|cmbx|-b$", re.IGNORECASE)
 
 
@@ -60,11 +62,11 @@ class _Offsets:
 
 
 def _line(raw: Any, text: str, start: int, offsets: _Offsets) -> Line | None:
-    words = []
+    words: list[tuple[str, Box, Box]] = []
     for found in WORD.finditer(text):
         first, last = _box(raw, offsets(start + found.start())), _box(raw, offsets(start + found.end() - 1))
-        if first and last:
-            words.append((found[0], first, last))
+        near = words[-1][2] if words else NOWHERE  # a word without a place is still a word
+        words.append((found[0], first or last or near, last or first or near))
     if not words:
         return None
     at = offsets(start + text.index(words[0][0]))
@@ -104,7 +106,7 @@ def _clean(word: str) -> str:
     return word.replace("\x02", "").replace("\ufffe", "").replace("\0", "")
 
 
-def _box(raw: Any, index: int) -> tuple[float, float, float, float] | None:
+def _box(raw: Any, index: int) -> Box | None:
     left, right, bottom, top = c_double(), c_double(), c_double(), c_double()
     if index < 0 or not pdfium.FPDFText_GetCharBox(raw, index, byref(left), byref(right), byref(bottom), byref(top)):
         return None

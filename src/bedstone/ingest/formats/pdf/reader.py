@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -12,8 +12,11 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 from bedstone.ingest.extraction import ExtractionError, Notes, Page, ReadOptions
-from bedstone.ingest.formats.pdf.layout import Styles, learn_styles, outline_keys, page_markdown
+from bedstone.ingest.formats.pdf.annotations import page_annotations
+from bedstone.ingest.formats.pdf.layout import Styles, is_heading, learn_styles, outline_keys, page_markdown
 from bedstone.ingest.formats.pdf.lines import Line, page_lines
+from bedstone.ingest.formats.pdf.running import Frame, RunningLines, Split
+from bedstone.ingest.left_out import missing_lines
 from bedstone.ingest.markdown_writer import join_blocks
 from bedstone.ingest.ocr import read_picture, run_ocr
 
@@ -53,6 +56,17 @@ def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
         document.close()
 
 
+@dataclass(frozen=True)
+class _Draft:
+    """A page as its text layer has it."""
+
+    number: int
+    lines: list[Line]
+    split: Split
+    text: str
+    annotations: list[str]
+
+
 class _Reader:
     def __init__(self, document: pypdfium2.PdfDocument, options: ReadOptions, notes: Notes) -> None:
         self._document = document
@@ -62,6 +76,7 @@ class _Reader:
         self._outline = self._outline_titles()
         self._sample: dict[int, list[Line]] = {}
         self._styles = Styles()
+        self._running = RunningLines()
 
     def pages(self) -> Iterator[Page]:
         for name, key in METADATA.items():
@@ -85,41 +100,82 @@ class _Reader:
 
     def _page(self, page: Any, number: int) -> Page:
         lines = self._sample.pop(number, None) or self._lines(page)
-        text = page_markdown(lines, page.get_height(), self._styles, self._outline.get(number, {}))
+        outline = self._outline.get(number, {})
+        split = self._running.split(
+            Frame(number + 1, *page.get_size()), lines, lambda at: is_heading(lines, at, self._styles, outline)
+        )
+        text = page_markdown(split.kept, self._styles, outline)
+        draft = _Draft(number + 1, lines, split, text, self._annotations(page, number + 1))
         if not self._options.ocr and not self._options.force_ocr:
-            return Page(text, number + 1, self._total)
-        if not (self._options.force_ocr or _needs_ocr(page, "\n".join(line.text for line in lines))):
-            return Page(join_blocks([text, *self._read_pictures(page, text)]), number + 1, self._total)
+            return self._text_page(draft)
+        reason = "forced" if self._options.force_ocr else _ocr_reason(page, "\n".join(line.text for line in lines))
+        if reason:
+            return self._recognize(page, draft, reason)
+        return self._text_page(draft, self._read_pictures(page, text, number + 1))
+
+    def _text_page(self, draft: _Draft, pictures: Sequence[str] = ()) -> Page:
+        self._running.keep(draft.split)
+        for kind, line in draft.split.left_out:
+            self._notes.leave_out(kind, line, draft.number)
+        return Page(join_blocks([draft.text, *pictures, *draft.annotations]), draft.number, self._total)
+
+    def _recognize(self, page: Any, draft: _Draft, reason: str) -> Page:
+        """Return the text that OCR finds, or that of the page if it has as many letters."""
         try:
             result = run_ocr(_render(page), self._options)
         except ExtractionError as error:
-            if self._options.force_ocr or not text:
+            if reason == "forced" or not draft.text:
                 raise
-            self._notes.warn(f"OCR of page {number + 1} failed: {error.message}")
-            return Page(text, number + 1, self._total)
-        if self._options.force_ocr or _count_letters(result.text) > _count_letters(text):
-            return Page(result.text, number + 1, self._total, "ocr", result.confidence)
-        return Page(text, number + 1, self._total)
+            self._notes.warn(f"OCR of page {draft.number} failed: {error.message}")
+            return self._text_page(draft)
+        self._notes.leave_out("uncertain OCR", result.uncertain, draft.number)
+        if reason != "forced" and _count_letters(result.text) <= _count_letters(draft.text):
+            self._leave_out(missing_lines(result.text.splitlines(), draft.text), draft.number)
+            return self._text_page(draft)
+        missing = missing_lines((line.text for line in draft.lines), result.text)
+        if reason != "short":
+            self._leave_out(missing, draft.number)
+            missing = []
+        text = join_blocks([*missing, result.text, *draft.annotations])
+        return Page(text, draft.number, self._total, "ocr", result.confidence)
 
-    def _read_pictures(self, page: Any, text: str) -> list[str]:
+    def _leave_out(self, lines: list[str], number: int) -> None:
+        for line in lines:
+            self._notes.leave_out("other version", line, number)
+
+    def _annotations(self, page: Any, number: int) -> list[str]:
+        """Return the values of form fields and the comments on a page."""
+        fields, comments, excess = page_annotations(page, self._document.formenv)
+        if excess:
+            self._notes.warn(f"Page {number} has {excess:,} comments or form fields more than the limit")
+        found = []
+        for title, texts in (("Form fields", fields), ("Comments", comments)):
+            if texts:
+                found += [f"{title}:", "\n".join(f"- {text}" for text in texts)]
+        return found
+
+    def _read_pictures(self, page: Any, text: str, number: int) -> list[str]:
         """Return the text in pictures on a page that also has text, unless it is a scan with a text layer."""
-        if self._options.ocr_images == "none" or not text:
+        boxes = _picture_boxes(page) if text else []
+        if not boxes or any(box.share > MIN_SCAN_SHARE for box in boxes):
             return []
-        boxes = _picture_boxes(page)
-        if not boxes or len(boxes) > MAX_PICTURES or any(box.share > MIN_SCAN_SHARE for box in boxes):
+        if self._options.ocr_images == "none" or len(boxes) > MAX_PICTURES:
+            self._notes.leave_out("picture", "picture", number, len(boxes))
             return []
         image = _render(page)
         scale = image.width / page.get_width()
         crops = (image.crop(tuple(round(side * scale) for side in box.sides)) for box in boxes)
         try:
-            return [found for crop in crops if (found := read_picture(crop, self._options))]
+            return [found for crop in crops if (found := read_picture(crop, self._options, self._notes, number))]
         except ExtractionError as error:
             self._notes.warn(f"OCR of pictures failed: {error.message}")
+            self._notes.leave_out("picture", "picture", number, len(boxes))
             return []
 
     def _learn_styles(self) -> None:
         step = max(1, self._total // SAMPLE)
-        sample = []
+        step += 1 - step % 2  # an odd step meets left and right pages
+        sample: list[tuple[Frame, list[Line]]] = []
         for number in range(0, self._total, step):
             try:
                 page = self._document[number]
@@ -127,12 +183,13 @@ class _Reader:
                 continue
             try:
                 self._sample[number] = self._lines(page)
-                sample.append((self._sample[number], page.get_height()))
+                sample.append((Frame(number + 1, *page.get_size()), self._sample[number]))
             finally:
                 page.close()
             if len(sample) >= 2 * SAMPLE:
                 break
-        self._styles = learn_styles(sample, self._total)
+        self._styles = learn_styles(lines for _, lines in sample)
+        self._running = RunningLines(sample, self._total, self._notes.kept_once)
 
     def _lines(self, page: Any) -> list[Line]:
         text_page = page.get_textpage()
@@ -168,21 +225,23 @@ def _open(path: Path, options: ReadOptions) -> pypdfium2.PdfDocument:
         raise ExtractionError("damaged", "Not a PDF, or the file is corrupt.") from None
     if not pages:
         raise ExtractionError("damaged", "The document is corrupt: it has no pages.")
+    if document.get_formtype() != pdfium.FORMTYPE_NONE:
+        document.init_forms()
     return document
 
 
-def _needs_ocr(page: Any, text: str) -> bool:
+def _ocr_reason(page: Any, text: str) -> str | None:
     """Return whether the text of a page is invalid, or short while there is something to recognize."""
     plain = LEADERS.sub(r"\1", " ".join(text.split()))
     count = len(plain)
     if count:
         invalid = sum(char == "\ufffd" or unicodedata.category(char) == "Co" for char in plain)
         if invalid > MAX_INVALID_SHARE * count:
-            return True
+            return "invalid"
         if count >= MIN_TEXT_CHARS:
             letters = sum(char.isspace() or unicodedata.category(char)[0] in "LMN" for char in plain)
-            return letters < MIN_LETTER_SHARE * count
-    return _has_graphics(page)
+            return "invalid" if letters < MIN_LETTER_SHARE * count else None
+    return "short" if _has_graphics(page) else None
 
 
 def _has_graphics(page: Any) -> bool:
