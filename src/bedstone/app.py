@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from bedstone.errors import InvalidSetting
+from bedstone.permissions import protect_folder
 from bedstone.search.embedding import EmbedderPool
 from bedstone.services.service import Handle, ServiceContext, Services
-from bedstone.settings import Settings, layout
+from bedstone.settings import DATA_NAME, Settings, layout
 from bedstone.toolkit import Toolset, ToolsetContext
 from bedstone.toolkit.spec import resolve
 from bedstone.toolsets import TOOLSETS, toolset_spec
@@ -78,7 +79,10 @@ def open_services(settings: Settings) -> Iterator[Services]:
 
 def make_services(settings: Settings) -> Services:
     """Return every service, none of them open yet."""
-    embedders = EmbedderPool(settings.embedding, layout.embedding_cache(settings))
+    cache = layout.embedding_cache(settings)
+    protect_folder(settings.data_folder, is_ours=settings.data_dir is None or settings.data_dir.name == DATA_NAME)
+    protect_folder(cache.parent, is_ours=settings.storage.model_cache_path is None)
+    embedders = EmbedderPool(settings.embedding, cache)
     return Services(ServiceContext(settings, embedders), _make_handle)
 
 

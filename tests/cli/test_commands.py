@@ -199,7 +199,7 @@ def test_install_connects_to_a_running_server() -> None:
     url = "http://localhost:3000/mcp"
     entry = json.loads(bedstone("install", "vscode", "--url", url).stdout)["servers"]["bedstone"]
     assert entry == {"type": "http", "url": url}
-    guarded = json.loads(bedstone("install", "vscode", "--url", url, BEDSTONE_MCP__TOKEN="tulip").stdout)
+    guarded = json.loads(bedstone("install", "vscode", "--url", url, BEDSTONE_MCP__TOKEN="a-long-made-up-token").stdout)
     assert guarded["servers"]["bedstone"]["headers"] == {"Authorization": "Bearer <token>"}
 
 

@@ -608,7 +608,8 @@ async def test_documents_and_tasks_outlive_the_server(tmp_path: Path) -> None:
 
 @proves("knowledge.reach")
 def test_other_machines_need_named_folders(tmp_path: Path) -> None:
-    (tmp_path / "token").write_text("tulip")
+    (tmp_path / "token").write_text("a-long-made-up-token")
+    (tmp_path / "token").chmod(0o600)
     options = (
         "--toolsets",
         "knowledge",

@@ -19,8 +19,10 @@ from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as connect_websocket
 
 from bedstone.server import BedstoneServer
+from bedstone.settings import LimitSettings
 from bedstone.toolkit import Toolset
 from bedstone.transports.access import Access
+from bedstone.transports.connections import protocol_options
 from bedstone.transports.http import MAX_BODY_BYTES, build_http_app, listen
 from support.processes import BEDSTONE, clean_environment
 
@@ -155,7 +157,8 @@ async def serving(
     servers = {"": BedstoneServer("bedstone", toolsets)}
     servers |= {f"/{toolset.label}": BedstoneServer(toolset.server_name, [toolset]) for toolset in toolsets}
     app = build_http_app(servers, Access.for_address("127.0.0.1", token=token), json_response=json_response)
-    config = uvicorn.Config(app, log_config=None, ws_max_size=MAX_BODY_BYTES, timeout_graceful_shutdown=1)
+    limits = protocol_options(LimitSettings())
+    config = uvicorn.Config(app, log_config=None, ws_max_size=MAX_BODY_BYTES, timeout_graceful_shutdown=1, **limits)
     server = uvicorn.Server(config)
     with listen("127.0.0.1", 0) as listener:
         async with anyio.create_task_group() as tasks:

@@ -14,7 +14,8 @@ from starlette.applications import Starlette
 
 from bedstone.app import App, open_app
 from bedstone.settings import Settings
-from bedstone.transports.access import PageSessions
+from bedstone.transports.attempts import Attempts
+from bedstone.transports.page_sessions import PageSessions
 from bedstone.web import PageOptions, page_routes
 
 BASE = "http://localhost:3000"
@@ -71,6 +72,7 @@ async def open_site(settings: Settings) -> AsyncIterator[Site]:
             read_only=settings.read_only,
             token=token,
             sessions=PageSessions(token) if token else None,
+            attempts=Attempts(),
         )
         pages = Starlette(routes=page_routes(app.services, app.toolsets, options))
         transport = httpx2.ASGITransport(app=pages, raise_app_exceptions=False)

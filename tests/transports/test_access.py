@@ -77,6 +77,10 @@ async def test_a_strange_host_is_misdirected(base: str, method: str, path: str, 
         "file://",
         "http://user@localhost",
         "localhost",
+        "http://localhost",
+        "http://localhost:1",
+        "http://127.0.0.1:1",
+        "http://[::1]:1",
     ],
 )
 async def test_a_strange_origin_is_forbidden(base: str, method: str, path: str, origin: str) -> None:
@@ -208,6 +212,7 @@ def test_the_server_refuses_to_start_open_to_everybody(tmp_path: Path) -> None:
 def test_with_a_token_file_it_listens_everywhere(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(f"{TOKEN}\n")
+    token.chmod(0o600)
     arguments = ["--host", "0.0.0.0", "--token-file", str(token), "--toolsets", "kb"]
     with listening(*arguments, log=tmp_path / "log", BEDSTONE_MCP__ALLOWED_HOSTS="kb.example") as server:
         assert server.post("/mcp", LIST)[0] == 401

@@ -13,6 +13,7 @@ import click
 
 from bedstone.cli.options import EMBEDDING_FLAGS, configuration, settings_options
 from bedstone.errors import InvalidInput, NotFound
+from bedstone.permissions import user_permissions
 from bedstone.settings import layout
 
 if TYPE_CHECKING:
@@ -115,7 +116,8 @@ def fix(folder: Path | None, docs_dir: Path | None) -> None:
         click.echo(f"{target} already exists; nothing was changed.")
         return
     manifest = suggest_manifest(DocumentsFolder(source))
-    target.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    with user_permissions():
+        target.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     overrides = _count(len(manifest.get("overrides", [])), "override")
     click.echo(f"Wrote {target}: chunk by {manifest['strategy']['chunk_by']}, {overrides}.")
 
@@ -198,7 +200,11 @@ def _require_folder(folder: Path | None, docs_dir: Path | None) -> Path:
 def _index_folder(source: Path, options: dict[str, Any]) -> Path:
     from bedstone.services.docs.opening import index_folder
 
-    return options["out"] or index_folder(layout.docs_indexes(configuration(options).settings), source)
+    if out := options["out"]:
+        with user_permissions(), suppress(FileExistsError):  # an index that others may share; a file is refused later
+            out.mkdir(parents=True, exist_ok=True)
+        return Path(out)
+    return index_folder(layout.docs_indexes(configuration(options).settings), source)
 
 
 def _build(source: Path, target: Path, options: dict[str, Any]) -> "BuildReport":

@@ -106,7 +106,8 @@ def _check_access(settings: Settings) -> Finding:
 
     try:
         token = settings.access_token
-        Access.for_address(settings.mcp.host, allowed_hosts=settings.mcp.allowed_hosts, token=token)
+        mcp = settings.mcp
+        Access.for_address(mcp.host, allowed_hosts=mcp.allowed_hosts, allowed_origins=mcp.allowed_origins, token=token)
     except BedstoneError as error:
         return Finding("access", "problem", error.message)
     return Finding("access", "ok", "token required" if token else "this machine only")

@@ -14,6 +14,7 @@ import click
 from bedstone.cli.options import configuration, settings_options
 from bedstone.errors import InvalidInput, Unavailable
 from bedstone.evaluation.history import save_run
+from bedstone.permissions import user_permissions
 from bedstone.search.hits import MODES_BY_NAME, Mode
 
 EVALUATION_FLAGS = {"--data-dir": "data_dir"}
@@ -58,7 +59,7 @@ def beir(folder: Path, mode: Mode, json_file: Path | None, **options: Any) -> No
     save_run({"name": f"{folder.resolve().name}, {mode}", "quality": quality}, settings.data_folder)
     text = json.dumps({"set": folder.name, "mode": mode} | figures)
     if json_file:
-        json_file.write_text(text + "\n", encoding="utf-8")
+        _write(json_file, text + "\n")
     click.echo(text)
 
 
@@ -96,7 +97,7 @@ def run(cases_file: Path, baseline: Path | None, json_file: Path | None, name: s
     for message in report["error_messages"]:
         click.echo(f"Error: {message}", err=True)
     if json_file:
-        json_file.write_text(text, encoding="utf-8")
+        _write(json_file, text)
     if baseline:
         click.echo(compare_runs({"baseline": _read_run(baseline), "now": report}), nl=False)
     elif not json_file:
@@ -119,7 +120,7 @@ def compare(runs: tuple[Path, ...], svg: Path | None) -> None:
         title = str(report.get("name", path.stem))
         named[title if title not in named else f"{title} ({path.stem})"] = report
     if svg:
-        svg.write_text(bar_chart(named, "Search quality and cost"), encoding="utf-8")
+        _write(svg, bar_chart(named, "Search quality and cost"))
     click.echo(compare_runs(named), nl=False)
 
 
@@ -155,12 +156,18 @@ def benchmark(cases_file: Path, docs_dir: Path, providers: tuple[str, ...], out:
             reports[provider] = save_run(report, configuration(options).settings.data_folder)
     table = compare_runs(reports)
     if out:
-        out.mkdir(parents=True, exist_ok=True)
         for provider, report in reports.items():
-            (out / f"{provider}.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
-        (out / "comparison.md").write_text(table, encoding="utf-8")
-        (out / "comparison.svg").write_text(bar_chart(reports, f"{docs_dir.name}"), encoding="utf-8")
+            _write(out / f"{provider}.json", json.dumps(report, indent=1))
+        _write(out / "comparison.md", table)
+        _write(out / "comparison.svg", bar_chart(reports, f"{docs_dir.name}"))
     click.echo(table, nl=False)
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a report that the user asks for, readable like other files of the user."""
+    with user_permissions():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
 
 
 def _run(cases: Any, options: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TextIO
 
+from bedstone.cli.redaction import redact
 from bedstone.settings import LogSettings
 
 MAX_WAITING_LINES = 10_000
@@ -91,24 +92,35 @@ class JsonFormatter(logging.Formatter):
     """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return time, level, logger, action, message, facts and exception of a record as JSON."""
+        """Return time, level, logger, action, message, facts and exception of a record as JSON, without secrets."""
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "action": getattr(record, "action", None),
-            "message": record.getMessage(),
-            **getattr(record, "facts", {}),
+            "message": redact(record.getMessage()),
+            **{
+                key: redact(value) if isinstance(value, str) else value
+                for key, value in getattr(record, "facts", {}).items()
+            },
         }
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+            line["exception"] = redact(self.formatException(record.exc_info))
         return json.dumps({key: value for key, value in line.items() if value is not None}, ensure_ascii=False)
+
+
+class TextFormatter(logging.Formatter):
+    """One line per record, and its exception below."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return time, level, logger, message and exception of a record, without secrets."""
+        return redact(super().format(record))
 
 
 def configure_logging(settings: LogSettings) -> None:
     """Log to stderr only, because stdout carries the protocol."""
     handler = WaitingHandler(sys.stderr)
-    text = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s", "%H:%M:%S")
+    text = TextFormatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s", "%H:%M:%S")
     handler.setFormatter(JsonFormatter() if settings.format == "json" else text)
     logging.basicConfig(level=settings.level.upper(), handlers=[handler], force=True)
     # On shutdown open streams are closed; uvicorn would report that as an error of the application.

@@ -9,6 +9,7 @@ import click
 from bedstone import __version__
 from bedstone.cli.startup import collection_paused
 from bedstone.errors import BedstoneError
+from bedstone.permissions import create_private_files
 
 COMMANDS = {
     "serve": "bedstone.cli.serve:serve",
@@ -79,6 +80,7 @@ def main() -> None:
 
     Without a command, serve over standard input and output, as MCP clients expect.
     """
+    create_private_files()
 
 
 def serve_toolset(label: str) -> None:

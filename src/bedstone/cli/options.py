@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
 
+from bedstone.cli.redaction import hide
 from bedstone.settings import CONFIG_VARIABLE, Configuration, load_settings, local_config, setting_fields
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -64,7 +65,10 @@ def configuration(options: dict[str, Any]) -> Configuration:
     """Load the settings, given the options of a command."""
     keys = {_parameter(key): key for key in (SERVER_FLAGS | CONTENT_FLAGS | EMBEDDING_FLAGS).values()}
     flags = {keys[name]: value for name, value in options.items() if name in keys and value not in (None, ())}
-    return load_settings(flags, config=options.get("config"))
+    loaded = load_settings(flags, config=options.get("config"))
+    for secret in (*loaded.settings.secrets(), os.environ.get("OPENAI_API_KEY")):
+        hide(secret)
+    return loaded
 
 
 def serve_arguments(options: dict[str, Any]) -> list[str]:

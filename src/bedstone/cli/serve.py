@@ -18,6 +18,7 @@ from bedstone import __version__
 from bedstone.app import App, open_app
 from bedstone.cli.logs import configure_logging
 from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, serve_arguments, settings_options
+from bedstone.cli.redaction import hide
 from bedstone.cli.startup import collection_paused
 from bedstone.services.orgs import DEMO_ORG
 from bedstone.settings import Settings, layout
@@ -47,6 +48,8 @@ def serve(**options: Any) -> None:
     configure_logging(loaded.settings.log)
     for warning in loaded.warnings:
         logger.warning(warning, extra={"action": "setting_ignored"})
+    if loaded.settings.mcp.transport != "stdio":
+        hide(loaded.settings.access_token)  # raises an error for a weak or exposed token before anything opens
     sys.setswitchinterval(SWITCH_SECONDS)
     anyio.run(_serve, loaded.settings, serve_arguments(options))
 
@@ -106,11 +109,20 @@ async def _serve_network(
     import uvicorn
 
     from bedstone.transports.access import Access
+    from bedstone.transports.attempts import Attempts
+    from bedstone.transports.connections import LimitedServer, protocol_options
     from bedstone.transports.http import MAX_BODY_BYTES, NETWORK_TRANSPORTS, build_http_app, listen
     from bedstone.web import page_routes
 
-    mcp = app.settings.mcp
-    access = Access.for_address(mcp.host, allowed_hosts=mcp.allowed_hosts, token=app.settings.access_token)
+    mcp, limits = app.settings.mcp, app.settings.limits
+    access = Access.for_address(
+        mcp.host,
+        allowed_hosts=mcp.allowed_hosts,
+        allowed_origins=mcp.allowed_origins,
+        token=app.settings.access_token,
+        attempts=Attempts(limits.free_attempts, limits.max_wait_seconds),
+        sessions_file=layout.page_sessions(app.settings),
+    )
     serves_all = mcp.transport in ("http", "all")
     asgi = build_http_app(
         app.servers(),
@@ -118,6 +130,7 @@ async def _serve_network(
         transports=NETWORK_TRANSPORTS if serves_all else (mcp.transport,),
         json_response=mcp.json_response,
         pages=page_routes(app.services, app.toolsets, _page_options(app, access, arguments)) if serves_all else (),
+        limits=limits,
     )
     config = uvicorn.Config(
         asgi,
@@ -126,8 +139,9 @@ async def _serve_network(
         server_header=False,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         ws_max_size=MAX_BODY_BYTES,
+        **protocol_options(limits),
     )
-    server = uvicorn.Server(config)
+    server = LimitedServer(config)
     # uvicorn would raise the signal again after its shutdown and end the process before anything is closed.
     server.capture_signals = nullcontext  # type: ignore[method-assign, assignment]
     with listen(mcp.host, mcp.port) as listener, _demo_org(app.settings) as demo:
@@ -190,6 +204,7 @@ def _page_options(app: App, access: "Access", arguments: Sequence[str]) -> "Page
         read_only=app.settings.read_only,
         token=token,
         sessions=access.sessions,
+        attempts=access.attempts,
     )
 
 

@@ -8,6 +8,7 @@ import click
 from pydantic import BaseModel, SecretStr
 
 from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, settings_options
+from bedstone.cli.redaction import HIDDEN, redact_addresses
 from bedstone.settings import Configuration, Section, environment_name, installed_sections, setting_fields
 
 
@@ -60,4 +61,6 @@ def _value(section: Section, key: str) -> Any:
     for name in key.split("."):
         assert isinstance(node, BaseModel)
         node = getattr(node, name)
-    return "********" if isinstance(node, SecretStr) else node
+    if isinstance(node, SecretStr):
+        return HIDDEN
+    return redact_addresses(node) if isinstance(node, str) else node

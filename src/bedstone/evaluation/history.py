@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bedstone.permissions import make_private_folder
+
 FOLDER = "evaluations"
 MAX_RUNS = 500
 MAX_NAME_LENGTH = 100
@@ -14,7 +16,7 @@ DETAILS = frozenset({"results", "error_messages"})  # not shown on the page
 def save_run(report: dict[str, Any], data_folder: Path) -> dict[str, Any]:
     """Save a run with the current time; return it as saved."""
     folder = data_folder / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder)
     now = datetime.now(UTC)
     run = {"name": report["name"], "at": now.isoformat(timespec="seconds"), **report}
     name = "".join(char if char.isalnum() or char in "-_." else "-" for char in str(report["name"]))

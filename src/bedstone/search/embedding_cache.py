@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bedstone.errors import Unavailable
+from bedstone.permissions import create_private_file, make_private_folder
 from bedstone.search.embedder import Embedder, Vectors
 
 MAX_CACHED_QUERIES = 1024  # in memory: the next page of a search embeds the same query
@@ -24,7 +25,7 @@ class CachedEmbedder:
         self.embed_query = lru_cache(maxsize=MAX_CACHED_QUERIES)(embedder.embed_query)
         self._lock = threading.Lock()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(path.parent)
             self._db = _open(path)
         except (OSError, sqlite3.Error) as error:
             raise Unavailable(f"Cannot open the embedding cache {path}: {error}") from error
@@ -59,6 +60,7 @@ class CachedEmbedder:
 
 
 def _open(path: Path) -> sqlite3.Connection:
+    create_private_file(path)
     db = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = NORMAL")

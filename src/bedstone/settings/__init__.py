@@ -2,6 +2,7 @@
 
 from bedstone.settings.loading import (
     CONFIG_VARIABLE,
+    DATA_NAME,
     Configuration,
     environment_name,
     installed_sections,
@@ -9,12 +10,14 @@ from bedstone.settings.loading import (
     local_config,
     setting_fields,
 )
-from bedstone.settings.sections import EmbeddingSettings, LogSettings, Section, Settings
+from bedstone.settings.sections import EmbeddingSettings, LimitSettings, LogSettings, Section, Settings
 
 __all__ = [
     "CONFIG_VARIABLE",
+    "DATA_NAME",
     "Configuration",
     "EmbeddingSettings",
+    "LimitSettings",
     "LogSettings",
     "Section",
     "Settings",

@@ -46,6 +46,11 @@ def salesforce(settings: Settings) -> Path:
     return settings.data_folder / "salesforce"
 
 
+def page_sessions(settings: Settings) -> Path:
+    """Return the file with the secret of page sessions and those that were logged out."""
+    return settings.data_folder / "sessions.json"
+
+
 def embedding_cache(settings: Settings) -> Path:
     """Return the file that caches embeddings."""
     default = Path(platformdirs.user_cache_dir("bedstone", appauthor=False))

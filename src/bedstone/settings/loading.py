@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from shlex import quote
+from typing import Any, get_args
 
 import platformdirs
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
 from bedstone.errors import BedstoneError, InvalidSetting
 from bedstone.extensions import Kind
+from bedstone.permissions import is_exposed
 from bedstone.settings.sections import Section, Settings, as_list
 
 logger = logging.getLogger(__name__)
@@ -70,7 +72,8 @@ def load_settings(
     if local:
         values.setdefault("data_dir", local.resolve().parent / DATA_NAME)
     settings = _validate(_build_tree(values), sources, extra, fields)
-    return Configuration(settings, sources, list(_unknown_variables(environ, fields)))
+    warnings = [*_unknown_variables(environ, fields), *_exposed_secrets(sources, fields)]
+    return Configuration(settings, sources, warnings)
 
 
 def local_config() -> Path | None:
@@ -139,6 +142,16 @@ def _unknown_variables(environ: Mapping[str, str], fields: Fields) -> Iterator[s
         if name.startswith(PREFIX) and name not in known:
             near = get_close_matches(name, known, n=1)
             yield f"Unknown environment variable {name}." + (f" Did you mean {near[0]}?" if near else "")
+
+
+def _exposed_secrets(sources: Mapping[str, str], fields: Fields) -> Iterator[str]:
+    """Yield a warning for each secret in a file that other users can read."""
+    for key, source in sources.items():
+        info = fields.get(key)
+        if info is not None and SecretStr in (info.annotation, *get_args(info.annotation)):
+            file = Path(source)
+            if file.is_absolute() and file.is_file() and is_exposed(file):
+                yield f"Other users can read {key} in {file}. Protect it with: chmod 600 {quote(source)}"
 
 
 def _flag_layer(flags: Mapping[str, Any]) -> _Layer:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import platformdirs
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, SecretStr
 
-from bedstone.errors import InvalidSetting
+from bedstone.settings.tokens import check_token, read_token_file
 
 
 def _split(value: Any) -> Any:
@@ -52,9 +52,37 @@ class McpSettings(Section):
     )
     token_file: Path | None = Field(None, description="File with the bearer token")
     allowed_hosts: Names = Field([], description="Additional host names that clients may use; * allows any")
+    allowed_origins: Names = Field(
+        [], description="Other origins whose pages may connect, such as https://app.example:8443"
+    )
     json_response: bool = Field(
         False, description="Answer handshake-era HTTP clients with plain JSON: allows large results, disables progress"
     )
+
+
+class LimitSettings(Section):
+    max_connections: int = Field(
+        512, ge=8, description="Open connections; at most half of the files that the process may open"
+    )
+    max_connections_per_address: int = Field(
+        128, ge=1, description="Open connections from one address; this machine is exempt, for reverse proxies"
+    )
+    header_seconds: float = Field(10, gt=0, description="Time in which the headers of a request must arrive")
+    stall_seconds: float = Field(
+        30, gt=0, description="Maximum pause of a client that sends a body or receives an answer"
+    )
+    keep_alive_seconds: int = Field(5, ge=1, description="Time that an idle connection stays open between requests")
+    max_sessions: int = Field(
+        1_000, ge=1, description="MCP sessions over HTTP; the one idle for the longest time ends for a new one"
+    )
+    max_sessions_per_address: int = Field(
+        200, ge=1, description="MCP sessions over HTTP from one address; this machine is exempt"
+    )
+    session_idle_seconds: float = Field(1_800, gt=0, description="Time after which an idle MCP session ends")
+    free_attempts: int = Field(
+        5, ge=1, description="Wrong tokens from one address before it must wait, twice as long after each further one"
+    )
+    max_wait_seconds: float = Field(60, gt=0, description="Maximum wait after a wrong token")
 
 
 class KbSettings(Section):
@@ -150,6 +178,7 @@ class Settings(Section):
     read_only: bool = Field(False, description="Refuse every call that changes something")
     log: LogSettings = Field(default_factory=LogSettings)
     mcp: McpSettings = Field(default_factory=McpSettings)
+    limits: LimitSettings = Field(default_factory=LimitSettings)
     storage: StorageSettings = Field(default_factory=StorageSettings)
     chunking: ChunkingSettings = Field(default_factory=ChunkingSettings)
     processing: ProcessingSettings = Field(default_factory=ProcessingSettings)
@@ -182,19 +211,18 @@ class Settings(Section):
         """Return the folder for everything the server stores; never the working directory of the caller."""
         return self.data_dir or Path(platformdirs.user_data_dir("bedstone", appauthor=False))
 
+    def secrets(self) -> list[str]:
+        """Return the secret values that the settings contain."""
+        values = (value for section in self._sections() for _, value in section)
+        return [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
+
+    def _sections(self) -> list[Section]:
+        return [*(value for _, value in self if isinstance(value, Section)), *self._extra.values()]
+
     @property
     def access_token(self) -> str | None:
         """Return the bearer token, given directly or in its file."""
-        if self.mcp.token is not None:
-            return self.mcp.token.get_secret_value()
-        if self.mcp.token_file is None:
-            return None
-        try:
-            token = self.mcp.token_file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidSetting(f"Cannot read the token file {self.mcp.token_file}: {error}") from error
-        if not token:
-            raise InvalidSetting(f"The token file {self.mcp.token_file} is empty.")
-        if len(token.split()) > 1:
-            raise InvalidSetting(f"The token file {self.mcp.token_file} must contain one word: the token.")
-        return token
+        token, file = self.mcp.token, self.mcp.token_file
+        if token is not None:
+            return check_token(token.get_secret_value(), "The token in mcp.token")
+        return None if file is None else read_token_file(file)

@@ -2,12 +2,12 @@
 
 import hmac
 import logging
+import math
 import re
-import secrets
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from ipaddress import ip_address
+from pathlib import Path
 from socket import gethostname
 from urllib.parse import quote
 
@@ -18,77 +18,63 @@ from starlette.responses import JSONResponse, RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bedstone.errors import InvalidSetting
+from bedstone.transports.attempts import Attempts
 from bedstone.transports.jsonrpc import failure
+from bedstone.transports.origins import FOREIGN_SITES, LOOPBACK, Origins, host_name
+from bedstone.transports.page_sessions import PageSessions
 
 logger = logging.getLogger(__name__)
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 OPEN_PATHS = re.compile(
     r"/healthz|/readyz|/\.well-known/oauth-protected-resource(/.*)?|/login|/static/(style\.css|icon\.svg)"
 )
 MCP_PATHS = re.compile(r"(/[\w-]+)?/(mcp|sse|messages)(/.*)?")  # for agents: page sessions do not count here
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 UNAUTHORIZED = 401
+TOO_MANY_REQUESTS = 429
+RATE_LIMITED = -32000  # a JSON-RPC code for servers
 ANY_HOST = "*"
-AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
-
-
-class PageSessions:
-    """Cookies of browsers that logged in with the token, signed with it and without revealing it.
-
-    Sessions survive a restart because they are not stored; logged-out ones are remembered while the server runs.
-    """
-
-    cookie = "bedstone_page"
-
-    def __init__(self, token: str) -> None:
-        self._key = token.encode()
-        self._ended: set[str] = set()
-
-    def begin(self) -> str:
-        """Return the cookie of a new session."""
-        name = secrets.token_hex(16)
-        return f"{name}.{self._signature(name)}"
-
-    def end(self, cookie: str) -> None:
-        """Invalidate a cookie."""
-        if self.is_valid(cookie):
-            self._ended.add(cookie)
-
-    def is_valid(self, cookie: str) -> bool:
-        """Return whether a cookie belongs to a session that is logged in."""
-        name, _, signature = cookie.partition(".")
-        return hmac.compare_digest(signature.encode(), self._signature(name).encode()) and cookie not in self._ended
-
-    def _signature(self, name: str) -> str:
-        return hmac.new(self._key, f"bedstone page {name}".encode(), sha256).hexdigest()
 
 
 @dataclass(frozen=True)
 class Access:
-    """Who has access: the allowed host names, and the token that every request must present."""
+    """Who has access: the allowed host names and origins, and the token that every request must present."""
 
     hosts: Collection[str]
     token: str | None = None
     sessions: PageSessions | None = field(default=None)
+    origins: Origins = field(default_factory=Origins)
+    attempts: Attempts = field(default_factory=Attempts)
 
     @classmethod
-    def for_address(cls, host: str, *, allowed_hosts: Sequence[str] = (), token: str | None = None) -> "Access":
+    def for_address(
+        cls,
+        host: str,
+        *,
+        allowed_hosts: Sequence[str] = (),
+        allowed_origins: Sequence[str] = (),
+        token: str | None = None,
+        attempts: Attempts | None = None,
+        sessions_file: Path | None = None,
+    ) -> "Access":
         """Return the rules for a server bound to `host`; one that other machines can reach must have a token."""
         if not is_loopback(host) and not token:
             raise InvalidSetting(
                 f"Refusing to listen on {host} without a token: everyone who can reach it could read its content. "
                 "Give one with --token-file or BEDSTONE_MCP__TOKEN, or listen on 127.0.0.1."
             )
+        origins = Origins.of(allowed_hosts, allowed_origins)
         names = {*LOOPBACK, host.lower(), *(name.lower() for name in allowed_hosts)}
         hosts = frozenset(names if is_loopback(host) else {*names, gethostname().lower()})
-        return cls(hosts, token, PageSessions(token) if token else None)
+        sessions = PageSessions(token, sessions_file) if token else None
+        return cls(hosts, token, sessions, origins, attempts or Attempts())
 
 
 @dataclass(frozen=True)
 class Refusal:
     status: int
     message: str
+    retry_seconds: int | None = None
 
 
 class Guard:
@@ -118,15 +104,29 @@ class Guard:
         if CONTROL.search(scope["path"]):  # route patterns ignore a trailing line feed, OPEN_PATHS does not
             return Refusal(400, "The path contains control characters.")
         headers = Headers(scope=scope)
+        is_mcp = MCP_PATHS.fullmatch(scope["path"]) is not None
+        if refusal := self._check_page(headers, is_mcp=is_mcp):
+            return refusal
+        if self._access.token is None or OPEN_PATHS.fullmatch(scope["path"]):
+            return None
+        if not is_mcp and self._has_session(headers):
+            return None
+        address = scope["client"][0] if scope.get("client") else ""
+        return self._check_token(headers.get("authorization", ""), self._access.token, address)
+
+    def _check_page(self, headers: Headers, *, is_mcp: bool) -> Refusal | None:
+        """Refuse other host names (DNS rebinding), and pages of other origins."""
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._is_allowed_host(host):
             return Refusal(421, f"Host not allowed: {host!r}. Add it to the setting mcp.allowed_hosts.")
-        if origin is not None and not self._is_allowed_origin(origin, host):
-            return Refusal(403, f"Origin not allowed: {origin!r}. Add its host to the setting mcp.allowed_hosts.")
-        if self._access.token and not OPEN_PATHS.fullmatch(scope["path"]):
-            if not MCP_PATHS.fullmatch(scope["path"]) and self._has_session(headers):
-                return None
-            return self._check_token(headers.get("authorization", ""), self._access.token)
+        if origin is not None and not self._access.origins.allow(origin, host):
+            return Refusal(
+                403,
+                f"Origin not allowed: {origin!r}. Add it to the setting mcp.allowed_origins, "
+                "or the host name of a reverse proxy to mcp.allowed_hosts.",
+            )
+        if origin is None and is_mcp and headers.get("sec-fetch-site") in FOREIGN_SITES:
+            return Refusal(403, "A page of another origin sent this request.")
         return None
 
     def _has_session(self, headers: Headers) -> bool:
@@ -136,21 +136,20 @@ class Guard:
         )
 
     def _is_allowed_host(self, authority: str) -> bool:
-        return ANY_HOST in self._access.hosts or _host_name(authority) in self._access.hosts
+        return ANY_HOST in self._access.hosts or host_name(authority) in self._access.hosts
 
-    def _is_allowed_origin(self, origin: str, host: str) -> bool:
-        """Allow pages of allowed hosts and of the requested host itself: `*` allows any host, not any origin."""
-        scheme, separator, authority = origin.partition("://")
-        name = _host_name(authority)
-        known = name is not None and (name in self._access.hosts or name == _host_name(host))
-        return bool(separator) and scheme in ("http", "https") and known
-
-    @staticmethod
-    def _check_token(authorization: str, token: str) -> Refusal | None:
+    def _check_token(self, authorization: str, token: str, address: str) -> Refusal | None:
+        """Compare the token, unless the address has sent too many wrong ones. A request without one does not count."""
+        attempts = self._access.attempts
         scheme, _, given = authorization.partition(" ")
+        if given and (seconds := math.ceil(attempts.wait_seconds(address))):
+            return Refusal(429, f"Too many wrong tokens: try again in {seconds} s.", seconds)
         is_correct = hmac.compare_digest(given.strip().encode("latin-1"), token.encode())  # the header's bytes
         if is_correct and scheme.lower() == "bearer":
+            attempts.record_success(address)
             return None
+        if given and not is_correct:
+            attempts.record_failure(address, given)
         return Refusal(401, "A valid token is needed: send Authorization: Bearer <token>.")
 
 
@@ -171,13 +170,10 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _host_name(authority: str) -> str | None:
-    """Return the host of `host:port` in lower case and without brackets, or None if it is invalid."""
-    match = AUTHORITY.fullmatch(authority.lower())
-    return (match[1] or match[2]) if match else None
-
-
 def _respond(refusal: Refusal) -> JSONResponse:
-    error = wire.ErrorData(code=wire.INVALID_REQUEST, message=refusal.message)
-    headers = {"WWW-Authenticate": 'Bearer realm="bedstone"'} if refusal.status == UNAUTHORIZED else None
+    is_wait = refusal.status == TOO_MANY_REQUESTS
+    error = wire.ErrorData(code=RATE_LIMITED if is_wait else wire.INVALID_REQUEST, message=refusal.message)
+    headers = {"WWW-Authenticate": 'Bearer realm="bedstone"'} if refusal.status == UNAUTHORIZED else {}
+    if is_wait:
+        headers["Retry-After"] = str(refusal.retry_seconds)
     return JSONResponse(failure(None, error), refusal.status, headers)

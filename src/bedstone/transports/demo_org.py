@@ -12,7 +12,9 @@ from bedstone.salesforce.client.orgs import Org, Orgs
 from bedstone.salesforce.demo_org.identity import CLIENT, SECRET
 from bedstone.salesforce.demo_org.org import open_org
 from bedstone.salesforce.demo_org.server import DemoServer
+from bedstone.settings import LimitSettings
 from bedstone.transports.access import Access, Guard
+from bedstone.transports.connections import protocol_options
 from bedstone.transports.http import listen
 
 HOST = "127.0.0.1"
@@ -27,6 +29,7 @@ def build_server(demo: DemoServer, **options: Any) -> uvicorn.Server:
         access_log=False,
         lifespan="off",
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        **protocol_options(LimitSettings()),
         **options,
     )
     server = uvicorn.Server(config)

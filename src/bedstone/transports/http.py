@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+import mcp_types as wire
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import RequestBodyLimitMiddleware
 from starlette.applications import Starlette
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
@@ -18,9 +20,11 @@ from starlette.websockets import WebSocket
 from bedstone import __version__
 from bedstone.errors import InvalidSetting
 from bedstone.server import BedstoneServer
+from bedstone.settings import LimitSettings
 from bedstone.transports.access import Access, Guard
 from bedstone.transports.jsonrpc import Malformed, failure, request_method
 from bedstone.transports.plain import PlainEndpoint
+from bedstone.transports.sessions import SessionLimits
 from bedstone.transports.sse import sse_routes
 from bedstone.transports.websocket import serve_websocket
 
@@ -36,13 +40,21 @@ def build_http_app(
     transports: Sequence[str] = NETWORK_TRANSPORTS,
     json_response: bool = False,
     pages: Sequence[BaseRoute] = (),
+    limits: LimitSettings | None = None,
 ) -> ASGIApp:
     """Serve each server under its prefix ("" is the hub) over the chosen transports."""
     distinct = list(dict.fromkeys(servers.values()))  # one toolset can have two addresses
-    managers = {server: StreamableHTTPSessionManager(server, json_response=json_response) for server in distinct}
+    limits = limits or LimitSettings()
+    managers = {
+        server: StreamableHTTPSessionManager(
+            server, json_response=json_response, session_idle_timeout=limits.session_idle_seconds, max_sessions=None
+        )
+        for server in distinct
+    }
+    sessions = SessionLimits(limits)
     routes: list[BaseRoute] = []
     for prefix, server in servers.items():
-        routes += _server_routes(prefix, server, managers[server], transports)
+        routes += _server_routes(prefix, server, managers[server], transports, sessions)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -56,7 +68,16 @@ def build_http_app(
     routes += [Route("/healthz", _health), Route("/readyz", _ready), *pages]
     app = Starlette(routes=routes, lifespan=lifespan)
     app.state.servers = distinct
-    return Guard(app, access)
+    guarded = Guard(app, access)
+    if not access.origins.configured:
+        return guarded
+    return CORSMiddleware(
+        guarded,
+        allow_origins=list(access.origins.configured),
+        allow_methods=["GET", "POST", "DELETE"],
+        allow_headers=["*"],
+        expose_headers=["Mcp-Session-Id"],
+    )
 
 
 def listen(host: str, port: int, option: str = "--port") -> socket.socket:
@@ -77,13 +98,17 @@ def listen(host: str, port: int, option: str = "--port") -> socket.socket:
 
 
 def _server_routes(
-    prefix: str, server: BedstoneServer, manager: StreamableHTTPSessionManager, transports: Sequence[str]
+    prefix: str,
+    server: BedstoneServer,
+    manager: StreamableHTTPSessionManager,
+    transports: Sequence[str],
+    sessions: SessionLimits,
 ) -> list[BaseRoute]:
     routes: list[BaseRoute] = []
     if "http" in transports:
         plain = RequestBodyLimitMiddleware(PlainEndpoint(server), MAX_BODY_BYTES)
         routes += [
-            *(Route(f"{prefix}/mcp{slash}", StreamableEndpoint(manager, plain)) for slash in ("", "/")),
+            *(Route(f"{prefix}/mcp{slash}", StreamableEndpoint(manager, plain, sessions)) for slash in ("", "/")),
             Route(f"{prefix}/mcp/{{method:path}}", plain, methods=["POST"]),
         ]
     if "ws" in transports:
@@ -100,8 +125,9 @@ def _server_routes(
 class StreamableEndpoint:
     """Streamable HTTP by the SDK; requests without a handshake go to the plain endpoint."""
 
-    def __init__(self, manager: StreamableHTTPSessionManager, plain: ASGIApp) -> None:
+    def __init__(self, manager: StreamableHTTPSessionManager, plain: ASGIApp, sessions: SessionLimits) -> None:
         self._plain = plain
+        self._sessions = sessions
         self._streamable = manager.asgi_app
         self._checked = RequestBodyLimitMiddleware(self._check, MAX_BODY_BYTES)
 
@@ -109,7 +135,7 @@ class StreamableEndpoint:
         accept = _accepted_types(scope)
         scope = _with_accept(scope, accept)
         if scope["method"] != "POST":
-            await self._streamable(scope, receive, send)
+            await self._sessions.serve(self._streamable, scope, receive, send)
         elif _is_in_session(scope) or b"text/event-stream" in accept:
             await self._checked(scope, receive, send)
         else:
@@ -135,9 +161,14 @@ class StreamableEndpoint:
             is_replayed = True
             return body
 
-        is_streamable = method == "initialize" or _is_in_session(scope)
-        # The size of the body is checked already.
-        await (self._streamable.app if is_streamable else self._plain)(scope, replay, send)
+        app = self._streamable.app  # the size of the body is checked already
+        if _is_in_session(scope):
+            await self._sessions.serve(app, scope, replay, send)
+        elif method != "initialize":
+            await self._plain(scope, replay, send)
+        elif not await self._sessions.open(app, scope, replay, send):
+            error = wire.ErrorData(code=wire.INTERNAL_ERROR, message="All sessions are busy: try again soon.")
+            await JSONResponse(failure(None, error), 503, {"Retry-After": "1"})(scope, receive, send)
 
 
 def _is_in_session(scope: Scope) -> bool:

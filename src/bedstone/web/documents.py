@@ -20,6 +20,7 @@ from starlette.routing import BaseRoute, Route
 
 from bedstone.errors import InvalidInput, NotFound, UnknownTask
 from bedstone.ingest.detection import supported_formats
+from bedstone.permissions import make_private_folder
 from bedstone.services.knowledge.listing import DocumentPage, ListQuery
 from bedstone.services.knowledge.records import AddFile, FileDocument, iso_time
 from bedstone.settings.layout import UPLOADS
@@ -143,7 +144,7 @@ class _Documents:
         name = PurePath(request.headers.get("x-filename", "").replace("\\", "/")).name or "file"
         max_bytes = await self._max_mb() * 1024 * 1024
         folder = self._pages.options.data_folder / UPLOADS / secrets.token_hex(8)
-        await to_thread.run_sync(lambda: folder.mkdir(parents=True, mode=0o700))
+        await to_thread.run_sync(make_private_folder, folder)
         file = folder / _shorten(_decode_name(name))
         try:
             await self._receive(request, file, max_bytes)

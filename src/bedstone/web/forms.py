@@ -19,6 +19,7 @@ class Sessions(Protocol):
     """Login sessions of browsers."""
 
     cookie: str
+    max_age: int
 
     def begin(self) -> str:
         """Return the cookie of a new session."""
@@ -28,6 +29,19 @@ class Sessions(Protocol):
 
     def end(self, cookie: str) -> None:
         """Close the session of a cookie."""
+
+
+class Attempts(Protocol):
+    """Wrong tokens, and how long the address that sent them must wait."""
+
+    def wait_seconds(self, address: str) -> float:
+        """Return how long an address must wait before its next attempt."""
+
+    def record_failure(self, address: str, token: str) -> None:
+        """Count a wrong token, once."""
+
+    def record_success(self, address: str) -> None:
+        """Remember an address that knows the token."""
 
 
 class FormGuard:

@@ -20,7 +20,7 @@ from bedstone.errors import BedstoneError, InvalidInput, NotFound
 from bedstone.services.service import Services
 from bedstone.toolkit import NavigationItem, Reply, Toolset
 from bedstone.toolsets import toolset_spec
-from bedstone.web.forms import FormGuard, Sessions
+from bedstone.web.forms import Attempts, FormGuard, Sessions
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +53,7 @@ class PageOptions:
     read_only: bool = False
     token: str | None = None
     sessions: Sessions | None = None  # with a token only
+    attempts: Attempts | None = None
 
 
 class Pages:

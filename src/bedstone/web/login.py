@@ -1,6 +1,8 @@
 """Log in with the token of the server; the cookie holds a session, not the token."""
 
 import hmac
+import math
+from collections.abc import Mapping
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -9,29 +11,39 @@ from starlette.routing import BaseRoute, Route
 from bedstone.web.forms import parse_form
 from bedstone.web.frame import Pages
 
-SESSION_SECONDS = 30 * 24 * 3600
-
 
 def login_routes(pages: Pages) -> list[BaseRoute]:
     """Return /login and /logout; nothing for a server without a token."""
-    token, sessions = pages.options.token, pages.options.sessions
-    if token is None or sessions is None:
+    token, sessions, attempts = pages.options.token, pages.options.sessions, pages.options.attempts
+    if token is None or sessions is None or attempts is None:
         return []
 
+    def show_form(request: Request, status: int, problem: str, headers: Mapping[str, str] | None = None) -> Response:
+        response = pages.render(
+            request, "login.html", page="login", status=status, problem=problem, next_path=_next_path(request)
+        )
+        response.headers.update(headers or {})
+        return response
+
     async def log_in(request: Request) -> Response:
-        """Show the form, or check the token that it sends."""
+        """Show the form, or check the token that it sends unless its address has sent too many wrong ones."""
         is_sent = request.method == "POST"
         given = (await parse_form(request)).get("token", "").strip() if is_sent else ""
-        if not hmac.compare_digest(given.encode(), token.encode()):
-            status, next_path = 401 if is_sent else 200, _next_path(request)
-            return pages.render(
-                request, "login.html", page="login", status=status, has_failed=is_sent, next_path=next_path
+        address = request.client.host if request.client else ""
+        if is_sent and (seconds := math.ceil(attempts.wait_seconds(address))):
+            return show_form(
+                request, 429, f"Too many wrong tokens. Try again in {seconds} s.", {"Retry-After": f"{seconds}"}
             )
+        if not hmac.compare_digest(given.encode(), token.encode()):
+            if is_sent:
+                attempts.record_failure(address, given)
+            return show_form(request, 401 if is_sent else 200, "Wrong token." if is_sent else "")
+        attempts.record_success(address)
         response = RedirectResponse(_next_path(request), 303)
         response.set_cookie(
             sessions.cookie,
             sessions.begin(),
-            max_age=SESSION_SECONDS,
+            max_age=sessions.max_age,
             httponly=True,
             samesite="strict",
             secure=request.url.scheme == "https",

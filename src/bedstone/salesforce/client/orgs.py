@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bedstone.errors import InvalidInput, InvalidSetting, NotFound
+from bedstone.permissions import make_private_folder
 from bedstone.salesforce.client.auth import (
     AccessToken,
     Auth,
@@ -143,7 +144,7 @@ class Orgs:
     @staticmethod
     def _write(file: Path, data: Mapping[str, Any]) -> None:
         """Write a file atomically; only its owner can ever read it."""
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(file.parent)
         draft = file.with_suffix(f".{os.getpid()}.tmp")
         handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as target:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from bedstone.permissions import create_private_file
 from bedstone.salesforce.demo_org.dates import Calendar, format_moment, parse_moment
 from bedstone.salesforce.demo_org.schema import FieldType, ObjectType, Schema
 from bedstone.salesforce.ids import make_id
@@ -29,6 +30,8 @@ class Database:
         self.lock = threading.RLock()
         self._depth = 0
         self.user = ""  # the id of the user who sends the request
+        if file is not None:
+            create_private_file(file)
         self._db = sqlite3.connect(file or ":memory:", isolation_level=None, check_same_thread=False)
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")

@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from bedstone.permissions import make_private_folder
 from bedstone.salesforce.demo_org.content.objects import demo_schema
 from bedstone.salesforce.demo_org.content.records import create_records
 from bedstone.salesforce.demo_org.database import Database
@@ -29,7 +30,7 @@ TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d+)?Z?")
 
 def open_org(folder: Path) -> "DemoOrg":
     """Open the org in a folder; its file is created once, and appears when it is complete."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder)
     file = folder / f"demo-org-{CONTENT_VERSION}.sqlite"
     if not file.exists():
         draft = folder / f"{file.name}.{os.getpid()}.tmp"

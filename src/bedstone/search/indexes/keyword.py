@@ -15,6 +15,7 @@ from typing import Any
 
 import tantivy
 
+from bedstone.permissions import FOLDER_MODE, make_private_folder
 from bedstone.records import StoredChunk
 from bedstone.search.filters import AllOf, AnyOf, Filter, Missing, OneOf
 from bedstone.search.index import IndexVersionMismatch, OnProgress, Weights
@@ -309,7 +310,8 @@ class KeywordIndex:
         version = folder / "version.json"
         if not read_only and (not version.exists() or json.loads(version.read_text()) != VERSION):
             shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
+            make_private_folder(folder.parent)
+            folder.mkdir(mode=FOLDER_MODE)
             index = tantivy.Index(self._schema, path=str(folder))
             version.write_text(json.dumps(VERSION))  # the last file: a folder without it is rebuilt
             return index

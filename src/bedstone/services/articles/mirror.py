@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from bedstone.errors import InvalidInput, Unavailable
+from bedstone.permissions import make_private_folder
 from bedstone.records import ChunkHead, Document
 from bedstone.salesforce.ids import long_id
 from bedstone.search.filters import AllOf, Filter, OneOf
@@ -111,7 +112,7 @@ class ArticleMirror:
             if self._open is not None and (not self._file.exists() or self._file.stat().st_ino != self._open[0]):
                 self.close()
             if self._open is None:
-                self._folder.mkdir(parents=True, exist_ok=True)
+                make_private_folder(self._folder)
                 store = open_store(self._file, durable=True)
                 index = LiveIndex(store, self._folder, self._make_embedder, PROFILE)
                 self._open = (self._file.stat().st_ino, store, index)

@@ -22,8 +22,8 @@ METADATA = "metadata.json"
 LOCK = ".lock"
 SOURCE = ".source"
 VECTORS = "vectors.usearch"
-FILE_MODE = 0o644
-FOLDER_MODE = 0o755
+FILE_BITS = 0o666
+FOLDER_BITS = 0o777
 MUTABLE_FILES = {".sqlite", ".sqlite-wal", ".sqlite-shm", "meta.json", ".managed.json", "version.json", ".lock"}
 
 
@@ -121,15 +121,21 @@ class IndexFolder:
             shutil.rmtree(draft, ignore_errors=True)
             _copy_state(work, draft)
             draft.rename(target)
-        for path in target.rglob("*"):
-            path.chmod(FOLDER_MODE if path.is_dir() else FILE_MODE)  # tantivy's files are private to their owner
+        self._share(target, *target.rglob("*"), self.path / SOURCE)
         data = replace(metadata, generation=target.name).to_json()
         draft_file = self.path / "metadata.json.tmp"
         # One line per key: `indent` would use the slow Python encoder for thousands of files.
         lines = [f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in data.items()]
         draft_file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+        self._share(draft_file)
         draft_file.replace(self.path / METADATA)
         self._delete_old_generations(keep=target)
+
+    def _share(self, *paths: Path) -> None:
+        """Let those read an index who can enter its folder: in the data folder its owner, elsewhere others too."""
+        mode = self.path.stat().st_mode
+        for path in paths:
+            path.chmod(mode & (FOLDER_BITS if path.is_dir() else FILE_BITS))
 
     def _prepare(self, work: Path, source: Path | None) -> None:
         draft = self.path / f"{BUILDING}.tmp"

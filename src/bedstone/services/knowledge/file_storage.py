@@ -15,6 +15,7 @@ from uuid import uuid4
 from bedstone.errors import Unavailable
 from bedstone.ingest.extraction import Page
 from bedstone.ingest.resuming import PageSpool
+from bedstone.permissions import make_private_folder
 from bedstone.store.locks import FileLock
 
 COPY_BYTES = 2**20
@@ -38,7 +39,7 @@ class FileStorage:
     def __init__(self, folder: Path, lock: Path) -> None:
         self._folder = folder
         self._lock = lock
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
 
     @contextmanager
     def adding(self) -> Iterator[None]:
@@ -51,7 +52,7 @@ class FileStorage:
         document_id = str(uuid4())
         target = self.path_of(document_id, filename)
         try:
-            target.parent.mkdir(parents=True)
+            make_private_folder(target.parent)
             size, digest = _copy(file, target, check_size)
         except OSError as error:
             self.delete(document_id)
@@ -106,7 +107,7 @@ class FileStorage:
     def restoring(self, document_id: str) -> Iterator[Path]:
         """Create a folder for a document's files; delete it again if filling it fails."""
         folder = self._folder / document_id
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
         try:
             yield folder
         except BaseException:

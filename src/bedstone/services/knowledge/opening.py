@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedstone.errors import InvalidSetting
+from bedstone.permissions import make_private_folder
 from bedstone.services.service import ServiceContext
 from bedstone.settings import Settings, layout
 
@@ -49,7 +50,7 @@ def open_knowledge(context: ServiceContext) -> "KnowledgeBase":
     file = options.index_path / "knowledge.sqlite"
     is_frozen = options.read_only and file.exists() and not os.access(file, os.W_OK)
     if not is_frozen:
-        options.index_path.mkdir(parents=True, exist_ok=True)  # the store may be elsewhere, the indexes are here
+        make_private_folder(options.index_path)  # the store may be elsewhere, the indexes are here
     store = open_store(storage.database or file, read_only=is_frozen, durable=not is_frozen)
     base = KnowledgeBase(store, options, context.embedders.get)
     base.open()

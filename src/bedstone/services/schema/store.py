@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from bedstone.permissions import create_private_file, make_private_folder
 from bedstone.salesforce.graph.describes import from_row
 from bedstone.salesforce.graph.model import SchemaGraph
 
@@ -134,7 +135,8 @@ class SchemaStore:
         return self._reader
 
     def _connect(self) -> sqlite3.Connection:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._folder)
+        create_private_file(self._file)
         database = sqlite3.connect(self._file, timeout=10, check_same_thread=False)
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = FULL")

@@ -13,6 +13,7 @@ from typing import Any
 from anyio import to_thread
 
 from bedstone.errors import InvalidInput, Unavailable
+from bedstone.permissions import make_private_folder
 from bedstone.salesforce.client import SalesforceClient, SalesforceError
 from bedstone.salesforce.client.client import NOT_MODIFIED
 from bedstone.salesforce.graph.categories import DERIVED
@@ -92,7 +93,7 @@ class SchemaSync:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        self._store.folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._store.folder)
         lock = FileLock(self._store.folder / ".owner")
         if not lock.acquire():
             raise SyncBusy("Another process is syncing this schema. Try again when it has finished.")

@@ -12,6 +12,7 @@ from typing import Any, Self
 from urllib.parse import quote
 from weakref import WeakSet
 
+from bedstone.permissions import create_private_file, make_private_folder
 from bedstone.records import (
     Change,
     Chunk,
@@ -407,7 +408,8 @@ class SqliteStore:
             self._writer = None
 
     def _open_writer(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._path.parent)
+        create_private_file(self._path)  # SQLite gives the files beside it the same permissions
         connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.executescript(PRAGMAS)
