@@ -222,6 +222,7 @@ def test_pages_keep_to_their_policy(server: Listening) -> None:
 
 def test_a_token_is_asked_for_once(browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(TOKEN)
+    (tmp_path / "token").chmod(0o600)
     options = ("--data-dir", tmp_path / "data", "--token-file", tmp_path / "token", "--toolsets", "knowledge")
     with listening(*options, log=tmp_path / "log") as server:
         context = browser.new_context()
@@ -538,6 +539,7 @@ def _added(server: Listening) -> str:
 
 def test_pages_about_mcp_are_pages_and_deep_links_survive_the_login(browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(TOKEN)
+    (tmp_path / "token").chmod(0o600)
     (tmp_path / "guide" / "mcp").mkdir(parents=True)
     for name in ("mcp/intro.md", "what? %.md"):
         (tmp_path / "guide" / name).write_text("# Intro\n\nWords.\n")

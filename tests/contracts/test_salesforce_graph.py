@@ -171,7 +171,8 @@ async def test_plain_endpoints_answer_as_printed(data: Path) -> None:
         assert set(read["contents"][0]) == {"uri", "mimeType", "text"}
         missing = await post("resources/read", {"uri": "salesforce://object/Nope"})
         assert (missing.status_code, missing.json()["error"]["code"]) == (404, -32002)
-        assert missing.json()["error"]["data"] == {"uri": "salesforce://object/Nope"}
+        named = {"uri": "salesforce://object/Nope"}
+        assert missing.json()["error"]["data"] == {"error_type": "resource_not_found", "details": named, **named}
 
 
 @proves("sfg.soql.generate", "sfg.soql.validate")

@@ -134,7 +134,7 @@ class IndexFolder:
     def _share(self, *paths: Path) -> None:
         """Let those read an index who can enter its folder: in the data folder its owner, elsewhere others too."""
         mode = self.path.stat().st_mode
-        for path in paths:
+        for path in filter(Path.exists, paths):
             path.chmod(mode & (FOLDER_BITS if path.is_dir() else FILE_BITS))
 
     def _prepare(self, work: Path, source: Path | None) -> None:
