@@ -53,43 +53,15 @@ from bedstone.store.sql import (
     order_clause,
     where_clause,
 )
+from bedstone.store.sqlite_reader import Reader
 
 BUSY_SECONDS = 10
 SEAL_PAUSE_SECONDS = 0.02
-STREAM_ROWS = 256
 POLL_SECONDS = 0.05  # reading the version takes a few microseconds
 DOCUMENT_COLUMNS = "id, title, digest, metadata"
 HEAD_COLUMNS = "c.rowid, c.document, c.position, c.id, c.heading, c.level, c.breadcrumb, f.pairs, c.page"
 CHUNK_COLUMNS = f"{HEAD_COLUMNS}, c.text, c.plain"
 FROM_CHUNK = "FROM chunk c JOIN facets f ON f.id = c.facets"
-
-
-class _Reader(sqlite3.Connection):
-    """A connection that another thread may close between two of its queries, never during one.
-
-    Closing a connection while SQLite runs a query on it crashes the process.
-    """
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._lock = threading.Lock()
-
-    def fetch(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        with self._lock:
-            return self.execute(query, values).fetchall()
-
-    def stream(self, query: str, values: Sequence[Any]) -> Iterator[Any]:
-        with self._lock:
-            cursor = self.execute(query, values)
-            rows = cursor.fetchmany(STREAM_ROWS)
-        while rows:
-            yield from rows
-            with self._lock:
-                rows = cursor.fetchmany(STREAM_ROWS)
-
-    def close(self) -> None:
-        with self._lock:
-            super().close()
 
 
 class SqliteStore:
@@ -110,13 +82,13 @@ class SqliteStore:
         self._read_only = read_only
         self._local = threading.local()
         # Held by their threads: one that ends takes its connection with it.
-        self._readers: WeakSet[_Reader] = WeakSet()
+        self._readers: WeakSet[Reader] = WeakSet()
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._writer = None if read_only else self._open_writer()
         self._only_reader = self._open_reader() if read_only else None
         self._version_lock = threading.Lock()
-        self._version_reader: _Reader | None = None
+        self._version_reader: Reader | None = None
 
     def put(self, items: Iterable[DocumentAndChunks]) -> None:
         with self._transaction() as db:
@@ -447,19 +419,19 @@ class SqliteStore:
             connection.execute("DELETE FROM setting WHERE substr(name, 1, ?) = ?", old)
             connection.execute("COMMIT")
 
-    def _reader(self) -> _Reader:
+    def _reader(self) -> Reader:
         if self._only_reader is not None:
             return self._only_reader
-        connection: _Reader | None = getattr(self._local, "connection", None)
+        connection: Reader | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = self._open_reader()
         return connection
 
-    def _open_reader(self) -> _Reader:
+    def _open_reader(self) -> Reader:
         mode = "?mode=ro&immutable=1" if self._read_only else ""
         address = f"file:{quote(str(self._path))}{mode}"
         connection = sqlite3.connect(
-            address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, factory=_Reader
+            address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, factory=Reader
         )
         connection.executescript(PRAGMAS)
         add_functions(connection)
