@@ -260,6 +260,9 @@ async def test_every_code_can_be_met(data: Path, demo: Running) -> None:
     code, message = refused(await search())
     assert (code, "administrator must enable" in message) == ("KNOWLEDGE_DISABLED", True)
     demo.faults("no-permission")
+    code, message = refused(await search())
+    assert (code, "no permission" in message) == ("KNOWLEDGE_DISABLED", True)
+    demo.faults("api-off")
     assert refused(await search())[0] == "PERMISSION_DENIED"
     demo.faults("unavailable")
     assert refused(await search())[0] == "SF_API_ERROR"

@@ -7,6 +7,8 @@ import pytest
 from bedstone.errors import InvalidInput
 from bedstone.salesforce.graph.object_names import ObjectNames
 from bedstone.salesforce.questions.grounding import Grounder
+from bedstone.salesforce.questions.row_checks import settle, statements_to_count
+from bedstone.salesforce.questions.text_grounds import text_grounds
 from bedstone.salesforce.questions.values import date_literal, parse_amount
 from support.schemas import a_crm_schema
 
@@ -134,3 +136,31 @@ def test_an_unknown_name_is_explained_if_it_is_a_value(name: str, owner: str, ex
     assert item is not None
     explanation = GROUNDER.explain_unknown_name(name, item)
     assert (explanation is None) if expected is None else (explanation is not None and expected in explanation)
+
+
+@pytest.mark.parametrize(
+    ("rows", "confidence", "evidence"),
+    [
+        ({"SELECT COUNT() FROM Contact WHERE Title = 'CEO'": 60}, 0.88, {"checked": True, "rows": 60}),
+        ({}, 0.45, {"checked": False}),  # no org to ask
+    ],
+)
+def test_what_records_have_is_claimed_only_when_it_is_counted(
+    rows: dict[str, int], confidence: float, evidence: dict[str, Any]
+) -> None:
+    found = [item for item in text_grounds("CEO", GRAPH, None, lambda _: None) if "Title" in item.filter]
+    (best,) = settle(found, rows)
+    assert (best.filter, best.confidence) == ("Contact.Title = 'CEO'", confidence)
+    assert best.is_grounded is bool(rows)
+    assert {key: best.evidence[key] for key in evidence} == evidence
+
+
+def test_a_claim_without_rows_is_dropped() -> None:
+    found = list(text_grounds("Atlantis", GRAPH, None, lambda _: None))
+    assert settle(found, dict.fromkeys(statements_to_count(found), 0)) == []
+
+
+def test_nothing_is_counted_if_the_meaning_is_sure() -> None:
+    found = [*GROUNDER.ground("Banking"), *text_grounds("Banking", GRAPH, None, lambda _: None)]
+    assert statements_to_count(found) == []
+    assert {item.type for item in settle(found, {})} == {"picklist_value"}

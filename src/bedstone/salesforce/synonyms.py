@@ -2,6 +2,8 @@
 
 import re
 
+from bedstone.salesforce.graph.folding import WORD_SIGNS, fold
+
 # Other words for an object, by its name.
 OBJECT_WORDS: dict[str, tuple[str, ...]] = {
     "Account": (
@@ -91,14 +93,17 @@ STOP_WORDS = frozenset(
     "a an and any are as at be been by can do does each every everything for from get give has have having how i in "  # noqa: SIM905
     "is it its list me my of on one or our please records show that the their them there these they this those to "
     "us want was we were what when where which who whose will with you your all find fetch display select return "
-    "tell me related".split()
+    "tell me related s ids did need see if also both currently now only just across within happening taking place "
+    "associated linked attached belong yet came its work works along".split()
 )
-WORD = re.compile(r"[A-Za-z0-9]+(?:'[a-z]+)?")
+ASCII_WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")  # faster, and almost all names are
+WORD = re.compile(rf"(?:(?!_)[{WORD_SIGNS}])+(?:'[a-z]+)?")
 
 
 def plain_words(text: str) -> list[str]:
-    """Return the words of a text, in lower case and singular."""
-    return [singular(word.lower()) for word in WORD.findall(text)]
+    """Return the words of a text, folded and singular."""
+    pattern = ASCII_WORD if text.isascii() else WORD
+    return [singular(word) for word in pattern.findall(fold(text))]
 
 
 def singular(word: str) -> str:

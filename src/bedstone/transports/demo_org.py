@@ -1,13 +1,17 @@
 """The demo org over HTTP: a guarded uvicorn server, alone or beside another one."""
 
+import logging
+import socket
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 
+from bedstone.errors import InvalidSetting
 from bedstone.salesforce.client.orgs import Org, Orgs
 from bedstone.salesforce.demo_org.identity import CLIENT, SECRET
 from bedstone.salesforce.demo_org.org import open_org
@@ -16,6 +20,8 @@ from bedstone.settings import LimitSettings
 from bedstone.transports.access import Access, Guard
 from bedstone.transports.connections import protocol_options
 from bedstone.transports.http import listen
+
+logger = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
 SHUTDOWN_SECONDS = 2
@@ -37,17 +43,33 @@ def build_server(demo: DemoServer, **options: Any) -> uvicorn.Server:
     return server
 
 
+@dataclass(frozen=True)
+class DemoOrg:
+    """A demo org beside another server: its address, and the coroutine function that serves it."""
+
+    url: str
+    serve: Callable[[], Coroutine[Any, Any, None]]
+
+
 @contextmanager
-def demo_org_beside(folder: Path, port: int, name: str) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
-    """Open the demo org, save it as an org of the data folder, and yield the coroutine function that serves it."""
+def demo_org_beside(folder: Path, port: int, name: str) -> Iterator[DemoOrg]:
+    """Open the demo org on the port, or on a free one if that is in use, and save it as an org of the data folder."""
     org = open_org(folder)
     try:
-        Orgs(folder).add(*demo_credentials(name, f"http://localhost:{port}"))
-        server = build_server(DemoServer(org))
-        with listen(HOST, port, "salesforce.demo_port") as listener:
-            yield partial(server.serve, [listener])
+        with _listen_anyway(port) as listener:
+            url = f"http://localhost:{listener.getsockname()[1]}"
+            Orgs(folder).add(*demo_credentials(name, url))
+            yield DemoOrg(url, partial(build_server(DemoServer(org)).serve, [listener]))
     finally:
         org.close()
+
+
+def _listen_anyway(port: int) -> socket.socket:
+    try:
+        return listen(HOST, port, "salesforce.demo_port")
+    except InvalidSetting as error:
+        logger.warning("%s The demo org uses a free port.", error.message, extra={"action": "demo_port_taken"})
+        return listen(HOST, 0)
 
 
 def demo_credentials(name: str, url: str) -> tuple[Org, str]:

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
@@ -151,6 +152,18 @@ class SalesforceClient:
             for name, item in zip(part, answer["compositeResponse"], strict=True):
                 yield name, item["httpStatusCode"], item["body"]
 
+    async def count_many(self, statements: Sequence[str]) -> dict[str, int]:
+        """Return the rows of `SELECT COUNT()` statements, by one call; those that the org refuses are left out."""
+        base = await self.base()
+        version = base.rpartition("/")[2]
+        requests = [{"method": "GET", "url": f"{version}/query?q={quote(text, safe='')}"} for text in statements]
+        answer = await self._json("POST", f"{base}/composite/batch", json={"batchRequests": requests})
+        return {
+            text: item["result"]["totalSize"]
+            for text, item in zip(statements, answer["results"], strict=True)
+            if item["statusCode"] == HTTPStatus.OK
+        }
+
     async def limits(self) -> dict[str, Any]:
         """Return the limits of the org and what remains of them."""
         return await self._json("GET", f"{await self.base()}/limits")
@@ -247,7 +260,8 @@ class SalesforceClient:
 
 def _is_read(method: str, request: Mapping[str, Any]) -> bool:
     """Return whether a request changes nothing: GET, or a composite request of nothing but GET."""
-    parts = request.get("json", {}).get("compositeRequest", ())
+    content = request.get("json", {})
+    parts = content.get("compositeRequest") or content.get("batchRequests", ())
     return method == "GET" or (len(parts) > 0 and all(part["method"] == "GET" for part in parts))
 
 

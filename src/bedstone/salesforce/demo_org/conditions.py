@@ -108,9 +108,8 @@ class Conditions:
             raise ApiError("INVALID_FIELD", "Address fields can only be filtered using Distance expressions")
         if operator == "LIKE":
             return self._like(left, node.right)
-        if field.type in ID_TYPES | {"boolean"} and operator in ("<", ">", "<=", ">="):
-            kind = "boolean" if field.type == "boolean" else "id"
-            raise ApiError("INVALID_QUERY_FILTER_OPERATOR", f"invalid operator on {kind} field", position=node.span[0])
+        if field.type == "boolean" and operator in ("<", ">", "<=", ">="):
+            raise ApiError("INVALID_QUERY_FILTER_OPERATOR", "invalid operator on boolean field", position=node.span[0])
         if isinstance(node.right, Money) and left.is_aggregate:
             raise malformed_query("A currency can not be compared with an aggregate", node.right.span[0])
         if isinstance(node.right, DateLiteral):
@@ -156,7 +155,7 @@ class Conditions:
             raise self._wrong_type(left.field, literal)
         is_counted = literal.name in COUNTED_DATE_LITERALS
         if is_counted != (literal.count is not None) or (
-            is_counted and not 1 <= (literal.count or 0) <= MAX_DATE_UNITS
+            is_counted and not 0 <= (literal.count or 0) <= MAX_DATE_UNITS
         ):
             raise malformed_query(f"unexpected token: '{literal.name}'", literal.span[0])
         calendar = self._scope.calendar

@@ -14,6 +14,7 @@ NAMES = {
     "slow": "every response takes 300 ms",
     "knowledge-off": "Knowledge is not enabled",
     "no-permission": "the user has no permission for Knowledge",
+    "api-off": "the REST API is not enabled for the org",
     "search-off": "SOSL is unavailable",
     "small-batches": "queries return 5 rows per page",
     "fixed-clock": "the time is 2026-06-15 09:00 UTC",

@@ -15,7 +15,7 @@ from bedstone.salesforce.demo_org.database import Database
 from bedstone.salesforce.demo_org.dates import Calendar, format_moment, parse_moment
 from bedstone.salesforce.demo_org.errors import ApiError, not_found
 from bedstone.salesforce.demo_org.query import QueryEngine
-from bedstone.salesforce.demo_org.schema import ID_TYPES, NUMBER_TYPES, TEXT_TYPES, FieldType, ObjectType
+from bedstone.salesforce.demo_org.schema import ID_TYPES, NUMBER_TYPES, TEXT_TYPES, FieldType, ObjectType, Schema
 from bedstone.salesforce.demo_org.search import SearchEngine
 from bedstone.salesforce.ids import long_id
 
@@ -42,8 +42,15 @@ def open_org(folder: Path) -> "DemoOrg":
 class DemoOrg:
     """Reads and changes records as an org does, on behalf of `user`."""
 
-    def __init__(self, file: Path | None = None, *, calendar: Calendar | None = None, batch: int = 2000) -> None:
-        self.schema = demo_schema()
+    def __init__(
+        self,
+        file: Path | None = None,
+        *,
+        calendar: Calendar | None = None,
+        batch: int = 2000,
+        schema: Schema | None = None,
+    ) -> None:
+        self.schema = schema or demo_schema()
         self.calendar = calendar or Calendar()
         self.database = Database(self.schema, self.calendar, file)
         if self.database.is_empty:

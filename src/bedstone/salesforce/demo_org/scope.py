@@ -26,7 +26,11 @@ DATE_FUNCTIONS = {
     "fiscal_quarter": "fiscal(substr({0}, 1, 10), 1)",
     "fiscal_month": "fiscal(substr({0}, 1, 10), 2)",
 }
-NOT_AGGREGATED = frozenset({"boolean", "time", "base64", "address", "location", "multipicklist", "anyType"})
+NOT_AGGREGATED = frozenset(
+    {"boolean", "time", "base64", "address", "location", "multipicklist", "encryptedstring", "anyType"}
+)
+CATEGORY_FIELDS = frozenset({"DataCategoryGroupName", "DataCategoryName"})
+HISTORY_FIELDS = frozenset({"Field", "OldValue", "NewValue"})
 NUMBER = FieldType("", "double", "", sortable=True)
 WHOLE = FieldType("", "int", "")
 DAY = FieldType("", "date", "")
@@ -143,8 +147,7 @@ class Scope:
         if name in DATE_FUNCTIONS:
             return self._date_function(name, call)
         inner = self.expression(call.arguments[0])
-        is_labelled = inner.field.type in ("picklist", "multipicklist", "combobox")
-        if inner.field.parts or (name == "tolabel" and not is_labelled):
+        if inner.field.parts or (name == "tolabel" and not _has_label(inner)):
             raise malformed_query(f"{call.name} can not be used on {inner.field.name}", call.span[0])
         if name == "convertcurrency" and inner.field.type != "currency":
             raise malformed_query(f"{call.name} can not be used on {inner.field.name}", call.span[0])
@@ -207,3 +210,15 @@ class Scope:
         )
         point = (distance.point.latitude.value, distance.point.longitude.value, distance.unit.lower())
         return Resolved(f"distance({latitude}, {longitude}, ?, ?, ?)", NUMBER, None, params=point)
+
+
+def _has_label(found: Resolved) -> bool:
+    """Return whether values are translated: of picklists, names of record types and categories, histories."""
+    owner, name = found.owner.name if found.owner is not None else "", found.field.name
+    is_history = owner.endswith("History") and name in HISTORY_FIELDS
+    return (
+        found.field.type in ("picklist", "multipicklist", "combobox")
+        or (owner, name) == ("RecordType", "Name")
+        or name in CATEGORY_FIELDS
+        or is_history
+    )

@@ -34,6 +34,7 @@ MAX_TEXT = 6_000
 OPERATORS = frozenset({"AND", "OR", "NOT"})
 BEFORE_OPERAND = OPERATORS | {"("}
 AFTER_OPERAND = OPERATORS | {")"}
+NO_RECORD = "000000000000000AAA"  # a search without hits is checked all the same
 NO_MATCH = '"\U0010fffd"'  # a word no record has
 Vocabulary = Callable[[str, "re.Pattern[str]"], list[str]]
 
@@ -87,8 +88,6 @@ class SearchEngine:
             (source, match),
         )
         ids = self._in_categories([row[0] for row in rows][:MAX_IDS], search)
-        if not ids:
-            return []
         limit = int(item.limit.value) if isinstance(item.limit, Number) else None
         cap = MAX_RECORDS if item.where or item.order_by else MAX_OF_OBJECT
         return self._read(search, item, ids, min(maximum, cap, limit if limit is not None else cap), base)
@@ -114,7 +113,7 @@ class SearchEngine:
         assert schema
         columns = ", ".join(write(field) for field in item.fields) or "Id"
         has_id = re.search(r"(^|, )id(,|$)", columns, re.IGNORECASE)
-        condition = f"Id IN {soql_list(ids)}" + (f" AND ({write(item.where)})" if item.where else "")
+        condition = f"Id IN {soql_list(ids or [NO_RECORD])}" + (f" AND ({write(item.where)})" if item.where else "")
         order = f" ORDER BY {', '.join(write(order) for order in item.order_by)}" if item.order_by else ""
         statement = f"SELECT {columns if has_id else f'Id, {columns}'} FROM {schema.name} WHERE {condition}{order}"
         try:

@@ -98,6 +98,9 @@ class DemoServer:
         if used >= DAILY_CALLS:
             error = [{"message": "TotalRequests Limit exceeded.", "errorCode": "REQUEST_LIMIT_EXCEEDED"}]
             return Response(403, error, info)
+        if "api-off" in self._state.faults:
+            text = "The REST API is not enabled for this Organization."
+            return Response(403, [{"message": text, "errorCode": "API_DISABLED_FOR_ORG"}], info)
         try:
             parsed = json.loads(body, parse_constant=_reject_constant) if body else None
         except (ValueError, RecursionError):

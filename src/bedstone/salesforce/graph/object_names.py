@@ -42,7 +42,8 @@ class ObjectNames:
         named: dict[str, list[NamedObject]] = {}
 
         def add(phrase: str, item: ObjectSchema, score: float, why: str) -> None:
-            entries = named.setdefault(_phrase_key(phrase), [])
+            key = _phrase_key(phrase)
+            entries = named.setdefault(key, []) if key else []
             if all(other.object is not item for other in entries):
                 entries.append(NamedObject(item, score, why))
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from bedstone.salesforce.graph.columns import build_select, short_columns
 from bedstone.salesforce.graph.model import ObjectSchema
 
+MIN_CONFIDENCE = 0.35  # below it, no query is offered
+
 
 @dataclass(frozen=True)
 class FilterClause:
@@ -17,10 +19,13 @@ class FilterClause:
     value: str
     source: str
     confidence: float
+    place: int = -1  # of its first word
+    is_negated: bool = False
 
     @property
     def soql(self) -> str:
-        return f"{self.path} {self.operator} {self.value}"
+        condition = f"{self.path} {self.operator} {self.value}"
+        return f"(NOT {condition})" if self.is_negated else condition
 
 
 @dataclass(frozen=True)
@@ -44,11 +49,12 @@ class SemiJoin:
     field: str
     filters: Sequence[FilterClause]
     is_negated: bool
+    parent: str = "Id"  # the field of the record that the children point to
 
     @property
     def soql(self) -> str:
         operator = "NOT IN" if self.is_negated else "IN"
-        return f"Id {operator} (SELECT {self.field} FROM {self.object}{_where(self.filters)})"
+        return f"{self.parent} {operator} (SELECT {self.field} FROM {self.object}{_where(self.filters)})"
 
 
 @dataclass
@@ -62,38 +68,55 @@ class QueryDraft:
     columns: list[str] = field(default_factory=list)
     children: list[ChildQuery] = field(default_factory=list)
     filters: list[FilterClause] = field(default_factory=list)
+    either: list[FilterClause] = field(default_factory=list)  # at least one of these holds
     joins: list[SemiJoin] = field(default_factory=list)
     aggregates: list[tuple[str, str]] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
+    having: str = ""
     orders: list[str] = field(default_factory=list)
     limit: int | None = None
     offset: int | None = None
     purpose: str = ""
     scope: str = ""
+    subject: ObjectSchema | None = None  # the object of the question, if the query counts its children
     ungrounded: list[str] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)
-    has_guessed_amount: bool = False  # every other word must be understood then
 
-    def add_filter(self, path: str, operator: str, value: str, source: str, confidence: float) -> None:
+    @property
+    def is_complete(self) -> bool:
+        """Whether every word of the question is in the query; otherwise it is not the answer."""
+        return not self.ungrounded and self.confidence >= MIN_CONFIDENCE
+
+    def add_filter(  # noqa: PLR0917 - the parts of a condition
+        self, path: str, operator: str, value: str, source: str, confidence: float, place: int = -1
+    ) -> None:
         """Add a condition on the object of the query."""
-        self.filters.append(FilterClause(self.object.name, path, operator, value, source, confidence))
+        self.filters.append(FilterClause(self.object.name, path, operator, value, source, confidence, place))
+
+    def add_order(self, path: str, direction: str = "") -> None:
+        """Sort by a field, and show it."""
+        self.orders.append(f"{path} {direction}".strip())
+        self.columns.append(path)
 
     @property
     def all_filters(self) -> list[FilterClause]:
         """The conditions of the query, then those of its semi-joins and subqueries."""
         joined = [entry for join in self.joins for entry in join.filters]
-        return [*self.filters, *joined, *(entry for child in self.children for entry in child.filters)]
+        return [*self.filters, *self.either, *joined, *(entry for child in self.children for entry in child.filters)]
 
     def soql(self) -> str:
         """Return the query."""
-        where = dict.fromkeys([*(entry.soql for entry in self.filters), *(join.soql for join in self.joins)])
+        either = [f"({' OR '.join(entry.soql for entry in self.either)})"] if self.either else []
+        filters = [entry.soql for entry in self.filters]
+        where = dict.fromkeys([*filters, *either, *(join.soql for join in self.joins)])
         columns = [*self.columns, *(child.soql for child in self.children)]
         if self.aggregates or self.groups:
             columns = [*self.groups, *(f"{function}({name})" for function, name in self.aggregates)]
         clauses = [
             f"WHERE {' AND '.join(where)}" if where else "",
             f"GROUP BY {', '.join(self.groups)}" if self.groups else "",
-            f"ORDER BY {', '.join(self.orders)}" if self.orders else "",
+            f"HAVING {self.having}" if self.having else "",
+            f"ORDER BY {', '.join(dict.fromkeys(self.orders))}" if self.orders else "",
             f"LIMIT {self.limit}" if self.limit is not None else "",
             f"OFFSET {self.offset}" if self.offset is not None else "",
             f"FOR {self.purpose}" if self.purpose else "",

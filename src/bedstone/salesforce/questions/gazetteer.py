@@ -21,7 +21,8 @@ COUNTRIES = _names("""
     Serbia, Seychelles, Sierra Leone, Slovakia, Slovenia, Somalia, South Africa, South Korea, Spain, Sri Lanka, Sudan,
     Suriname, Sweden, Switzerland, Syria, Taiwan, Tajikistan, Tanzania, Thailand, Togo, Tonga, Trinidad and Tobago,
     Tunisia, Turkey, Turkmenistan, Uganda, Ukraine, United Arab Emirates, United Kingdom, United States, Uruguay,
-    Uzbekistan, Vanuatu, Venezuela, Vietnam, Wales, Yemen, Zambia, Zimbabwe, UAE, UK, US, USA
+    Uzbekistan, Vanuatu, Venezuela, Vietnam, Wales, Yemen, Zambia, Zimbabwe, UAE, UK, US, USA, America,
+    Britain, Great Britain, Holland
 """)
 # States and provinces, except those that share their name with a city or a country.
 REGIONS = _names("""
@@ -32,3 +33,8 @@ REGIONS = _names("""
     Virginia, West Virginia, Wisconsin, Wyoming, Alberta, British Columbia, Manitoba, New Brunswick, Nova Scotia,
     Ontario, Saskatchewan, Bavaria, New South Wales, Queensland, Tasmania
 """)
+# What people write, and what records have.
+COMMON_NAMES = {
+    "usa": "United States", "us": "United States", "america": "United States", "uk": "United Kingdom",
+    "britain": "United Kingdom", "great britain": "United Kingdom", "holland": "Netherlands",
+}  # fmt: skip

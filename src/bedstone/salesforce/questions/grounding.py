@@ -8,23 +8,23 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from bedstone.errors import InvalidInput
+from bedstone.salesforce.graph.columns import build_select
+from bedstone.salesforce.graph.folding import fold
 from bedstone.salesforce.graph.model import Field, ObjectSchema, SchemaGraph
 from bedstone.salesforce.graph.names import squeeze
 from bedstone.salesforce.graph.object_names import ObjectNames, split_camel_case
 from bedstone.salesforce.ids import long_id
+from bedstone.salesforce.questions.periods import parse_period
 from bedstone.salesforce.questions.values import (
-    DATE_TYPES,
-    MAIN_DATES,
     VALUE_SYNONYMS,
     best_choice,
     choice_condition,
-    date_literal,
     field_literal,
-    is_day,
     main_amount,
+    main_date,
     parse_amount,
     similarity,
-    within_day,
+    split_comparison,
 )
 from bedstone.salesforce.soql.quoting import like_string, soql_string
 
@@ -72,6 +72,7 @@ class Grounding:
     filter: str
     confidence: float
     evidence: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    counted_by: str = ""  # the statement whose rows show whether it holds
 
     @property
     def is_grounded(self) -> bool:
@@ -105,8 +106,8 @@ class Grounder:
     def __init__(self, graph: SchemaGraph, names: ObjectNames, companies: Iterable[str] = ()) -> None:
         self._graph = graph
         self._names = names
-        self._companies = {name.casefold(): name for name in companies}  # as of the last sync
-        self._squeezed_companies = {squeeze(name): name for name in self._companies.values()}
+        self._companies = {fold(name): name for name in companies}  # as of the last sync
+        self._squeezed_companies = {key: name for name in self._companies.values() if (key := squeeze(name))}
 
     def ground(
         self,
@@ -121,18 +122,19 @@ class Grounder:
         found = [
             *self._patterns(text, target),
             *(self._choices(text, target, kind) if kind not in ("company", "person") else ()),
+            *(self._states(text, target) if kind in ("status", "unknown") else ()),
             *self._records(text, target, kind, records),
             *(self._known_company(text, target) if kind in ("company", "unknown") and not records else ()),
             *(self._objects(text) if kind == "unknown" else ()),
         ]
         if not any(item.is_grounded for item in found) and text[:1].isupper():
             found.append(self._guess(text, kind, target))
-        best: dict[str, Grounding] = {}
-        for item in found:
-            if item.filter not in best or best[item.filter].confidence < item.confidence:
-                best[item.filter] = item
-        ordered = sorted(best.values(), key=lambda item: (-item.confidence, len(item.filter), item.filter))
-        return ordered[:MAX_GROUNDINGS]
+        return ordered_groundings(found)[:MAX_GROUNDINGS]
+
+    def path_to(self, owner: ObjectSchema, target: ObjectSchema) -> str | None:
+        """Return the relationship that leads from one object to another, with its dot."""
+        link = self._link(owner, target)
+        return f"{link}." if link is not None else None
 
     def in_field(self, item: ObjectSchema, field: Field, value: str) -> FieldFilter:
         """Return a condition on one field.
@@ -173,25 +175,49 @@ class Grounder:
         if record is not None and owner is not None:
             evidence = {"source": "pattern", "pattern": "id", "object": owner.name}
             yield Grounding("record_id", f"{_prefix(owner, target)}Id = {soql_string(record)}", 0.95, evidence)
-        elif (literal := date_literal(text)) is not None:
-            yield self._date(text, literal, target)
+        elif (dated := self._date(text, target)) is not None:
+            yield dated
         elif EMAIL.fullmatch(text):
             yield from self._ground_by_type(text, "email", 0.95, target, ("Contact", "Lead", "User"))
         elif URL.fullmatch(text):
             yield from self._ground_by_type(text, "url", 0.95, target, ("Account", "Lead"))
         elif _is_phone(text):
             yield from self._ground_by_type(text, "phone", 0.85, target, ("Account", "Contact", "Lead"))
-        elif (number := parse_amount(text, only_money=True)) is not None:
-            yield from self._amount(number, target)
+        else:
+            operator, rest = split_comparison(text)
+            number = parse_amount(rest, only_money=operator == "=")
+            if number is not None:
+                yield from self._amount(operator if operator != "=" else ">=", number, target)
 
-    def _date(self, text: str, literal: str, target: ObjectSchema | None) -> Grounding:
+    def _date(self, text: str, target: ObjectSchema | None) -> Grounding | None:
+        """Read `last week`, `March 2024`, `since Q1 2024`, `2024`."""
+        operator, rest = split_comparison(text)
+        period = parse_period(rest, is_year_enough=True)
         owner = target or self._graph.get("Opportunity")
-        found = _main_date(owner) if owner is not None else None
-        name = found.name if found is not None else "CreatedDate"
-        has_time = found is not None and found.type == "datetime"
-        condition = within_day(name, literal) if has_time and is_day(literal) else f"{name} = {literal}"
-        confidence = 0.98 if text.upper().replace(" ", "_") == literal else 0.95
-        return Grounding("date", condition, confidence, {"source": "pattern", "pattern": "date", "value": literal})
+        field = main_date(owner) if owner is not None else None
+        if period is None:
+            return None
+        conditions = period.conditions(field or Field("CreatedDate", "Created Date", "datetime"), operator)
+        condition = " AND ".join(" ".join(parts) for parts in conditions)
+        value = period.literal or (period.first if period.first == period.last else f"{period.first}/{period.last}")
+        is_literal = text.upper().replace(" ", "_") == period.literal
+        confidence = 0.98 if is_literal else 0.8 if rest.isdecimal() else 0.95
+        return Grounding("date", condition, confidence, {"source": "pattern", "pattern": "date", "value": value})
+
+    def _states(self, text: str, target: ObjectSchema | None) -> Iterator[Grounding]:
+        """Read `open` and `closed`, which most objects have as a field."""
+        word = fold(text).removesuffix(" status")
+        if word not in ("open", "closed"):
+            return
+        owners = [target] if target is not None else [self._graph.get(name) for name in ("Case", "Opportunity", "Task")]
+        for place, owner in enumerate(owners):
+            field = owner.field("IsClosed") if owner is not None else None
+            if owner is not None and field is not None:
+                condition = f"{_prefix(owner, target)}{field.name} = {str(word == 'closed').lower()}"
+                evidence = {"source": "category", "object": owner.name, "field": field.name, "value": word}
+                is_value = any("Status" in entry.name and word in map(fold, entry.values) for entry in owner.fields)
+                confidence = 0.96 if target is not None and not is_value else round(0.92 - 0.02 * place, 2)
+                yield Grounding("state", condition, confidence, evidence)
 
     def _ground_by_type(
         self, text: str, kind: str, confidence: float, target: ObjectSchema | None, likely: tuple[str, ...]
@@ -203,17 +229,19 @@ class Grounder:
             found = next((item for item in fields if item.type == kind and item.filterable), None)
             if owner is not None and found is not None:
                 evidence = {"source": "pattern", "pattern": kind, "object": owner.name, "field": found.name}
-                condition = f"{_prefix(owner, target)}{found.name} = {soql_string(text)}"
-                yield Grounding(kind, condition, round(confidence - 0.05 * place, 2), evidence)
+                condition = f"{found.name} = {soql_string(text)}"
+                counted_by = count_statement(owner, condition)
+                shown = f"{_prefix(owner, target)}{condition}"
+                yield Grounding(kind, shown, round(confidence - 0.05 * place, 2), evidence, counted_by)
 
-    def _amount(self, number: str, target: ObjectSchema | None) -> Iterator[Grounding]:
+    def _amount(self, operator: str, number: str, target: ObjectSchema | None) -> Iterator[Grounding]:
         owner = target or self._graph.get("Opportunity")
         if owner is None:
             return
         found = main_amount(owner) or next((item for item in owner.fields if item.type == "currency"), None)
         if found is not None:
             evidence = {"source": "pattern", "pattern": "amount", "object": owner.name, "field": found.name}
-            yield Grounding("amount", f"{_prefix(owner, target)}{found.name} >= {number}", 0.9, evidence)
+            yield Grounding("amount", f"{_prefix(owner, target)}{found.name} {operator} {number}", 0.9, evidence)
 
     # Picklists
 
@@ -227,7 +255,7 @@ class Grounder:
                     continue
                 for choice in field.choices:
                     if choice.is_active:
-                        for text in {choice.value.casefold(), choice.label.casefold()}:
+                        for text in {fold(choice.value), fold(choice.label)}:
                             fields.setdefault(text, []).append((item, field, choice.value))
         return fields
 
@@ -261,7 +289,7 @@ class Grounder:
             yield Grounding("picklist_value", condition, round(confidence, 3), evidence)
 
     def _choice_matches(self, text: str, target: ObjectSchema | None, kind: EntityType) -> Iterator[ChoiceMatch]:
-        folded = text.casefold()
+        folded = fold(text)
         bare = FIELD_SUFFIX.sub("", folded)
         parts = FIELDS_BY_ENTITY.get(kind, ())
         exact = [
@@ -287,7 +315,7 @@ class Grounder:
     def _synonym_matches(self, name: str, value: str, confidence: float, parts: Sequence[str]) -> Iterator[ChoiceMatch]:
         if parts and not any(part in name.lower() for part in parts):
             return
-        for item, field, known in self._fields_by_value.get(value.casefold(), ()):
+        for item, field, known in self._fields_by_value.get(fold(value), ()):
             if field.name.lower() == name.lower():
                 yield ChoiceMatch(item, field, known, confidence)
 
@@ -308,24 +336,29 @@ class Grounder:
             owner = self._graph.get(name)
             if owner is None or owner.name_field is None or (allowed and owner.name not in allowed):
                 continue
-            is_exact = label.casefold() == text.casefold()
-            condition = f"= {soql_string(label)}" if is_exact else f"LIKE {like_string(text)}"
+            condition, confidence = _name_condition(text, label)
+            if not condition:
+                continue
             evidence = {"source": "sosl_verified", "object": owner.name, "value": label, "id": record}
             type_name = TYPE_NAMES.get(owner.name, f"{owner.name.lower()}_name")
-            path = f"{self._path_to(owner, target)}{owner.name_field.name}"
-            yield Grounding(type_name, f"{path} {condition}", 0.92 if is_exact else 0.85, evidence)
+            name_path = owner.name_field.name
+            path = f"{self._path_to(owner, target)}{name_path}"
+            counted_by = "" if condition.startswith("=") else count_statement(owner, f"{name_path} {condition}")
+            yield Grounding(type_name, f"{path} {condition}", confidence, evidence, counted_by)
 
     def _known_company(self, text: str, target: ObjectSchema | None) -> Iterator[Grounding]:
-        name = self._companies.get(text.casefold())
+        name = self._companies.get(fold(text))
         owner = self._graph.get("Account")
         if name is not None and owner is not None:
             evidence = {"source": "semantic", "object": "Account", "value": name, "why": "a name the last sync saw"}
             path = self._path_to(owner, target)
-            yield Grounding("account_name", f"{path}Name = {soql_string(name)}", 0.85, evidence)
+            condition = f"Name = {soql_string(name)}"
+            counted_by = count_statement(owner, condition)
+            yield Grounding("account_name", f"{path}{condition}", 0.85, evidence, counted_by)
 
     def company(self, text: str) -> str | None:
         """Return the company with this name, or one whose name begins with this word."""
-        folded = text.casefold()
+        folded = fold(text)
         if folded in self._companies:
             return self._companies[folded]
         return next((name for key, name in self._companies.items() if key.split()[:1] == [folded]), None)
@@ -380,6 +413,33 @@ class Grounder:
         return f'"{name}" looks like the name of a company ({company}), not {kind}. Use {condition}.'
 
 
+def count_statement(item: ObjectSchema, condition: str) -> str:
+    """Return the statement that counts the records of an object for which a condition holds."""
+    return build_select(["COUNT()"], item.name, [f"WHERE {condition}"])
+
+
+def ordered_groundings(found: Iterable[Grounding]) -> list[Grounding]:
+    """Return each filter once, the most likely first."""
+    best: dict[str, Grounding] = {}
+    for item in found:
+        if item.filter not in best or best[item.filter].confidence < item.confidence:
+            best[item.filter] = item
+    return sorted(best.values(), key=lambda item: (-item.confidence, len(item.filter), item.filter))
+
+
+def _name_condition(text: str, label: str) -> tuple[str, float]:
+    """Return the condition on a name that a search found, and how sure it is; none if another field matched."""
+    given, found = fold(text), fold(label)
+    if given == found:
+        return f"= {soql_string(label)}", 0.92
+    if found.startswith(given):
+        return f"LIKE {like_string(text)}", 0.85
+    if given in found:
+        return f"LIKE {like_string(text, before=True)}", 0.8
+    is_reordered = sorted(given.split()) == sorted(found.split())
+    return (f"= {soql_string(label)}", 0.85) if is_reordered else ("", 0.0)
+
+
 def _clean(value: str) -> str:
     return value.strip().strip("\"'")
 
@@ -387,11 +447,6 @@ def _clean(value: str) -> str:
 def _is_phone(text: str) -> bool:
     digits = sum(sign.isdigit() for sign in text)
     return digits >= MIN_PHONE_DIGITS and bool(PHONE.fullmatch(text)) and not DATE_LIKE.fullmatch(text)
-
-
-def _main_date(item: ObjectSchema) -> Field | None:
-    usual = item.field(MAIN_DATES.get(item.name, "CreatedDate")) or item.field("CreatedDate")
-    return usual or next((field for field in item.fields if field.type in DATE_TYPES), None)
 
 
 def _choice_order(match: ChoiceMatch) -> tuple[float, int, str]:

@@ -3,6 +3,7 @@
 import re
 from datetime import date
 
+from bedstone.salesforce.graph.folding import WORD_SIGNS, fold
 from bedstone.salesforce.graph.model import Field, ObjectSchema
 from bedstone.salesforce.graph.names import distance
 from bedstone.salesforce.ids import long_id
@@ -17,7 +18,9 @@ MAIN_DATES = {"Opportunity": "CloseDate", "Task": "ActivityDate", "Event": "Acti
 MAIN_AMOUNTS = {"Opportunity": "Amount", "Account": "AnnualRevenue", "Lead": "AnnualRevenue", "Order": "TotalAmount"}
 COMPARISON_PHRASES = {
     "at least ": ">=", "at most ": "<=", "more than ": ">", "less than ": "<", "greater than ": ">", "over ": ">",
-    "above ": ">", "under ": "<", "below ": "<", "after ": ">", "before ": "<", "since ": ">=",
+    "above ": ">", "under ": "<", "below ": "<", "after ": ">", "before ": "<", "since ": ">=", "until ": "<=",
+    "up to ": "<=", "no more than ": "<=", "fewer than ": "<", ">= ": ">=", "<= ": "<=", "> ": ">", "< ": "<",
+    "exceeding ": ">", "in ": "=",
 }  # fmt: skip
 # Words for a value of a picklist, if the picklist has it.
 VALUE_SYNONYMS = {
@@ -39,15 +42,16 @@ MULTIPLIERS = {
 }  # fmt: skip
 ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 SEVERAL_PERIODS = re.compile(
-    r"(?:in\s+)?(?:the\s+)?(last|past|previous|next)\s+(\d+)\s+(day|week|month|quarter|year)s?"
+    r"(?:in\s+)?(?:the\s+)?(last|past|previous|next|coming)\s+(\d+)\s+(day|week|month|quarter|year)s?"
 )
 ONE_PERIOD = re.compile(
-    r"(?:in\s+)?(?:the\s+)?(last|past|previous|this|current|next)\s+"
+    r"(?:in\s+)?(?:the\s+)?(last|past|previous|this|current|next|coming)\s+"
     r"(week|month|quarter|year|fiscal year|fiscal quarter)"
 )
 PERIODS_AGO = re.compile(r"(\d+)\s+(day|week|month|quarter|year)s?\s+ago")
-DIRECTIONS = {"next": "NEXT", "this": "THIS", "current": "THIS"}
-WORD = re.compile(r"\w+")
+DAYS_OF_PERIODS = {"week": 7, "month": 30, "quarter": 90, "year": 365}
+DIRECTIONS = {"next": "NEXT", "coming": "NEXT", "this": "THIS", "current": "THIS"}
+WORD = re.compile(rf"[{WORD_SIGNS}]+")
 
 
 def date_literal(text: str) -> str | None:
@@ -66,6 +70,9 @@ def _relative_period(folded: str) -> str | None:
     if found := SEVERAL_PERIODS.fullmatch(folded):
         return f"{DIRECTIONS.get(found[1], 'LAST')}_N_{found[3].upper()}S:{int(found[2])}"
     if found := ONE_PERIOD.fullmatch(folded):
+        days = DAYS_OF_PERIODS.get(found[2])
+        if days and (found[1] == "past" or folded.endswith("the last year")):  # up to today, not a calendar period
+            return f"LAST_N_DAYS:{days}"
         return f"{DIRECTIONS.get(found[1], 'LAST')}_{found[2].upper().replace(' ', '_')}"
     if found := PERIODS_AGO.fullmatch(folded):
         return f"N_{found[2].upper()}S_AGO:{int(found[1])}"
@@ -113,14 +120,18 @@ def field_literal(field: Field, text: str) -> str | None:
     if field.type in ("id", "reference"):
         record = long_id(text)
         return f"= {soql_string(record)}" if record else None
-    operator, rest = "=", text
-    for words, sign in COMPARISON_PHRASES.items():
-        if text.lower().startswith(words):
-            operator, rest = sign, text[len(words) :]
+    operator, rest = split_comparison(text)
     if field.type in DATE_TYPES:
         return _date_condition(field, operator, rest)
     number = parse_amount(rest) if field.type in AMOUNT_TYPES else None
     return f"{operator} {number}" if number is not None else None
+
+
+def split_comparison(text: str) -> tuple[str, str]:
+    """Return the operator that a text begins with, and the rest of it: `>` and `1 million` for `over 1 million`."""
+    folded = text.lower()
+    words = next((words for words in COMPARISON_PHRASES if folded.startswith(words)), "")
+    return (COMPARISON_PHRASES[words], text[len(words) :]) if words else ("=", text)
 
 
 def _boolean(folded: str) -> str | None:
@@ -142,17 +153,17 @@ def _date_condition(field: Field, operator: str, text: str) -> str | None:
 
 def best_choice(field: Field, text: str) -> tuple[str | None, float]:
     """Return the value of a picklist that a text means, and how sure that is."""
-    folded = text.casefold()
+    folded = fold(text)
     active = [choice for choice in field.choices if choice.is_active]
     for choice in active:
-        if folded in (choice.value.casefold(), choice.label.casefold()):
+        if folded in (fold(choice.value), fold(choice.label)):
             return choice.value, 0.95
     synonym = VALUE_SYNONYMS.get(folded)
     for choice in active:
         if synonym is not None and synonym[1].casefold() == choice.value.casefold():
             return choice.value, synonym[2]
     words = set(WORD.findall(folded))
-    holding = [choice for choice in active if words and words <= set(WORD.findall(choice.value.casefold()))]
+    holding = [choice for choice in active if words and words <= set(WORD.findall(fold(choice.value)))]
     if len(holding) == 1:
         return holding[0].value, 0.8
     scored = [(similarity(folded, choice.value), choice.value) for choice in active]
@@ -162,9 +173,10 @@ def best_choice(field: Field, text: str) -> tuple[str | None, float]:
 
 def similarity(folded: str, value: str) -> float:
     """Return the share of a value's letters that a text has; 0 below 0.75, or with more than two typos."""
-    if abs(len(folded) - len(value.casefold())) > MAX_TYPOS:
+    known = fold(value)
+    if abs(len(folded) - len(known)) > MAX_TYPOS:
         return 0.0
-    typos = distance(folded, value.casefold(), MAX_TYPOS)
+    typos = distance(folded, known, MAX_TYPOS)
     score = 1 - typos / max(len(folded), len(value), 1)
     return score if typos <= MAX_TYPOS and score >= MIN_SIMILARITY else 0.0
 
@@ -178,3 +190,9 @@ def choice_condition(field: Field, value: str) -> tuple[str, str]:
 def main_amount(item: ObjectSchema) -> Field | None:
     """Return the field that an amount of money without a field name means."""
     return item.field(MAIN_AMOUNTS.get(item.name, "Amount"))
+
+
+def main_date(item: ObjectSchema) -> Field | None:
+    """Return the field that a date without a field name means."""
+    usual = item.field(MAIN_DATES.get(item.name, "Date__c")) or item.field("CreatedDate")
+    return usual or next((field for field in item.fields if field.type in DATE_TYPES), None)

@@ -6,9 +6,21 @@ from bedstone.salesforce.soql.clauses import ClauseParser
 from bedstone.salesforce.soql.cursor import Dialect
 from bedstone.salesforce.soql.problems import SyntaxProblem
 from bedstone.salesforce.soql.quoting import unquote
-from bedstone.salesforce.soql.tree import Bind, DataCategories, Number, Order, Returning, Search, SearchOption, Value
+from bedstone.salesforce.soql.tree import (
+    Bind,
+    Call,
+    Column,
+    DataCategories,
+    Number,
+    Order,
+    Returning,
+    Search,
+    SearchOption,
+    Value,
+)
 
 GROUPS = frozenset({"all", "name", "email", "phone", "sidebar"})
+CLAUSES = frozenset({"using", "where", "order", "limit", "offset"})  # after the fields of an object
 MISSING_TERM = "No search term found. The search term must be enclosed in braces."
 
 
@@ -115,7 +127,7 @@ class SoslParser(ClauseParser):
         name = self.name("an object")
         if not self.skip("("):
             return Returning(name, span=self.span(first))
-        fields = self.many(self.expression)
+        fields = self.many(self._field)
         list_view = self._list_view()
         where = self.condition() if self.skip("where") else None
         list_view = list_view or self._list_view()
@@ -127,6 +139,13 @@ class SoslParser(ClauseParser):
         offset: Number | Bind | None = self.integer() if self.skip("offset") else None
         self.need(")")
         return Returning(name, fields, where, list_view, orders, limit, offset, self.span(first))
+
+    def _field(self) -> Column:
+        """Parse a field, or a function of one, which may have an alias."""
+        first = self.at
+        expression = self.expression()
+        has_alias = isinstance(expression, Call) and self.is_name(self.at) and self.words[self.at] not in CLAUSES
+        return Column(expression, self.name("an alias") if has_alias else None, self.span(first))
 
     def _list_view(self) -> str | None:
         if not self.skip("using"):

@@ -330,7 +330,7 @@ class Returning:
     """An object of RETURNING with its fields and clauses."""
 
     name: str
-    fields: tuple[Expression, ...] = ()
+    fields: tuple[Column, ...] = ()
     where: Condition | None = None
     list_view: str | None = None
     order_by: tuple[Order, ...] = ()

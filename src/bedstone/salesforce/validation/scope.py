@@ -181,7 +181,7 @@ class Scope:
             self.findings.error("HALLUCINATED_ENTITY", hint, clause, span)
             return
         found = self._suggest_field(name, owner)
-        meant = f' Did you mean "{found.names[0]}"?' if found else ""
+        meant = found.question
         link = owner.by_relationship.get(name.lower())
         if link is not None:  # a record cannot be compared: its name or its id can
             meant = f' "{name}" is a record: use {link.relationship}.Name, or {link.name} with an id.'
@@ -194,8 +194,23 @@ class Scope:
     def _suggest_field(self, name: str, owner: ObjectSchema) -> Suggestions:
         key = (owner.name, name.lower())
         if key not in self._suggestions:
-            self._suggestions[key] = suggest(name, {item.name: item.label for item in owner.fields})
+            found = suggest(name, {item.name: item.label for item in owner.fields})
+            self._suggestions[key] = found if found.certain else self._related_name(name, owner) or found
         return self._suggestions[key]
+
+    def _related_name(self, name: str, owner: ObjectSchema) -> Suggestions:
+        """Return the field of a parent that was written as one word, or what this object has instead of a name."""
+        if name.lower() == "name" and owner.name_field is not None:  # a name is not the same as a number or a subject
+            return Suggestions((owner.name_field.name,))
+        for link in owner.by_relationship.values():
+            bare = str(link.relationship).removesuffix("__r").lower()
+            rest = name.lower().removeprefix(bare).lstrip("_")
+            target = self.graph.get(link.reference_to[0]) if len(link.reference_to) == 1 else None
+            field = target.field(rest) if target is not None else name_field(rest)
+            if name.lower().startswith(bare) and rest and field is not None:
+                path = f"{link.relationship}.{field.name}"
+                return Suggestions((path,), path if rest != "id" else None)
+        return Suggestions()
 
     def _unknown_parent(self, name: str, owner: ObjectSchema, clause: str, path: Path, depth: int) -> None:
         if self.findings.is_full:
@@ -256,7 +271,9 @@ class Scope:
             self.findings.correct_name(name, found.certain, root.name, "FROM", span)
 
     def _explain_value(self, name: str, owner: ObjectSchema) -> str | None:
-        if self.ground is None or self._suggest_field(name, owner).certain or name.lower() in owner.by_relationship:
+        found = self._suggest_field(name, owner)
+        is_part = any(known.lower().endswith(name.lower()) for known in found.names)  # Email for ContactEmail
+        if self.ground is None or found.certain or is_part or name.lower() in owner.by_relationship:
             return None
         key = (owner.name, name)
         if key not in self._grounds:

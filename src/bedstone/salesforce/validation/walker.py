@@ -148,13 +148,20 @@ class Walker:
                 if run(select.FIELDS, expression, at):
                     at.names.update(at.fields)
             else:
-                self._resolve(expression, at)
-                functions.date_function_group.run(expression, at)
-                select.alias_reserved.run(column, at)
+                self._function_column(column, expression, at)
         for node in typeofs.values():
             select.typeof_path.run(node, at)
         if at.children:
             select.too_many_subqueries.run(at.query, at)
+
+    def _function_column(self, column: Column, expression: Call | Distance, at: Site) -> None:
+        found = self._resolve(expression, at)
+        functions.date_function_group.run(expression, at)
+        select.alias_reserved.run(column, at)
+        if found is not None and column.alias is None and isinstance(expression, Call):
+            at.name = at.scope.key(select.innermost(expression))
+            select.duplicate_function.run(expression, at)
+            at.names.add(at.name)
 
     def _field(self, column: Column, path: Path, at: Site) -> None:
         if column.alias and is_sql_word(path) and at.scope.root.field(path.name) is None:

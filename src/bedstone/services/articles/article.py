@@ -1,6 +1,6 @@
 """An article, and the query and result page of a search for articles."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -40,6 +40,7 @@ class Article:
     matched_by: str = ""  # which search matched; set by the mirror only
     score: float | None = None  # relevance from 0 to 1; set by the mirror only
     body: str = ""
+    fields_left_out: Sequence[str] = ()  # labels of internal fields that the body does not include
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,15 @@ class UsageWarning:
 
 @dataclass(frozen=True)
 class ArticlePage:
-    """The best articles and the number of matches, a lower bound if `is_minimum`. Without `method`: from the mirror."""
+    """The best articles and the number of matches, a lower bound if `is_minimum`. Without `method`: from the mirror.
+
+    `matching_all` is the number of articles with all words, if few have and articles with some of them were added.
+    """
 
     articles: list[Article]
     total: int
     method: Method | None = None
     is_minimum: bool = False
+    matching_all: int | None = None
     mirrored_at: str | None = None
     warnings: tuple[UsageWarning, ...] = ()

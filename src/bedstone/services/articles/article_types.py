@@ -12,7 +12,11 @@ from bedstone.services.articles.article import Article
 
 logger = logging.getLogger(__name__)
 
+Described = Mapping[str, Any]  # a field as the org describes it
+
 BODY_NAMES = re.compile(r"body|answer|content|detail|solution|description|resolution|procedure|steps", re.IGNORECASE)
+# Notes of the company to itself, which do not belong in an answer.
+INTERNAL_NAMES = re.compile(r"internal|private|confidential|(agents?|staff|employees?)[ _]?only", re.IGNORECASE)
 MIN_BODY_LENGTH = 255  # of a plain text field, exclusive
 TAG = re.compile(r"<[^>]*>")
 TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(?:\+0000|\+00:00|Z)")
@@ -36,21 +40,26 @@ class ArticleType:
     bodies: tuple[BodyField, ...] = ()
     languages: frozenset[str] = field(default_factory=frozenset)
     filters_summary: bool = False
+    left_out: tuple[str, ...] = ()  # labels of internal fields
 
     @classmethod
-    def of(cls, describe: Mapping[str, Any], body_fields: Sequence[str] = ()) -> "ArticleType":
-        """Parse a describe; `body_fields` are the body fields from the settings."""
+    def of(
+        cls, describe: Mapping[str, Any], body_fields: Sequence[str] = (), excluded: Sequence[str] = ()
+    ) -> "ArticleType":
+        """Parse a describe; `body_fields` are the body fields from the settings, and `excluded` those to leave out."""
         fields = {item["name"]: item for item in describe["fields"]}
         columns = [name for name in (*REQUIRED_FIELDS, *OPTIONAL_FIELDS) if name in fields]
         if fields.get("RecordTypeId", {}).get("relationshipName") == "RecordType":
             columns.append("RecordType.DeveloperName")
         values = fields.get("Language", {}).get("picklistValues") or []
+        bodies, left_out = _find_bodies(fields, body_fields, {name.lower() for name in excluded})
         return cls(
             describe["name"],
             tuple(columns),
-            tuple(_find_bodies(fields, body_fields)),
+            tuple(BodyField(item["name"], item["label"], bool(item.get("htmlFormatted"))) for item in bodies),
             frozenset(item["value"] for item in values if item.get("active", True)),
             bool(fields.get("Summary", {}).get("filterable")),
+            tuple(item["label"] for item in left_out),
         )
 
     @property
@@ -104,20 +113,28 @@ def plain_snippet(text: str | None) -> str | None:
     return " ".join(unescape(TAG.sub("", text)).split()) or None if text else None
 
 
-def _find_bodies(fields: Mapping[str, Mapping[str, Any]], chosen: Sequence[str]) -> list[BodyField]:
+def _find_bodies(
+    fields: Mapping[str, Described], chosen: Sequence[str], excluded: set[str]
+) -> tuple[list[Described], list[Described]]:
+    """Return the fields of the body, and the fields that would belong to it but are internal."""
     by_name = {name.lower(): item for name, item in fields.items()}
     bodies = [by_name[name.lower()] for name in chosen if name.lower() in by_name]
     if chosen and not bodies:
         message = "No field of salesforce.article_body_fields exists; choosing body fields by name and type"
         logger.warning(message, extra={"action": "no_body_fields"})
-    if not bodies:
-        long = [item for item in fields.values() if item["type"] == "textarea" and item["name"].endswith("__c")]
-        candidates = [item for item in long if item.get("htmlFormatted") or (item.get("length") or 0) > MIN_BODY_LENGTH]
-        bodies = sorted(candidates, key=_body_priority)
-    return [BodyField(item["name"], item["label"], bool(item.get("htmlFormatted"))) for item in bodies]
+    if bodies:
+        return [item for item in bodies if item["name"].lower() not in excluded], []
+    long = [item for item in fields.values() if item["type"] == "textarea" and item["name"].endswith("__c")]
+    candidates = [item for item in long if item.get("htmlFormatted") or (item.get("length") or 0) > MIN_BODY_LENGTH]
+    left_out = [item for item in candidates if item["name"].lower() in excluded or _is_internal(item)]
+    return sorted((item for item in candidates if item not in left_out), key=_body_priority), left_out
 
 
-def _body_priority(item: Mapping[str, Any]) -> int:
+def _is_internal(item: Described) -> bool:
+    return bool(INTERNAL_NAMES.search(item["name"]) or INTERNAL_NAMES.search(item["label"]))
+
+
+def _body_priority(item: Described) -> int:
     """Rank fields: named like a body, then rich text, then the rest."""
     is_named = bool(BODY_NAMES.search(item["name"]) or BODY_NAMES.search(item["label"]))
     return 0 if is_named else 1 if item.get("htmlFormatted") else 2

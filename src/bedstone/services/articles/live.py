@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -31,22 +31,31 @@ from bedstone.services.articles.article import (
     KnowledgeDisabled,
 )
 from bedstone.services.articles.article_types import ArticleType, article_of
+from bedstone.services.articles.categories import Categories
+from bedstone.services.articles.languages import resolve_language
+from bedstone.services.articles.matches import MAX_ROWS, Matches
 
 logger = logging.getLogger(__name__)
 
 VERSIONS = "KnowledgeArticleVersion"
-MAX_ROWS = 200
 MAX_TERM_LENGTH = 4_000
 MAX_ADDRESS_LENGTH = 12_000  # of a URL-encoded term
 MAX_LIKE_WORDS = 20
 MAX_LIKE_LENGTH = 300
 MAX_WORD_LENGTH = 60
+MIN_TELLING_LENGTH = 3  # nearly every title has a shorter word somewhere
 MAX_URL_NAME_LENGTH = 255
 SNIPPET_LENGTH = 120
 DESCRIBE_CACHE_SECONDS = 3600.0
 ONLINE = "PublishStatus = 'Online'"
 CATEGORY = re.compile(r"[A-Za-z]\w{0,79}")
 ARTICLE_PREFIX = "kA"  # of article ids; ids of versions begin with ka
+# The org's codes for objects that the user cannot use; the contract has one code for both reasons.
+KNOWLEDGE_REFUSED = frozenset({"INVALID_TYPE", "INSUFFICIENT_ACCESS", "INSUFFICIENT_ACCESS_OR_READONLY"})
+NO_PERMISSION = (
+    "The user has no permission to read Knowledge articles in this org. An administrator must give the user the "
+    "View Articles permission (internal users need the Knowledge User licence)."
+)
 DISABLED = (
     "Salesforce Knowledge is not enabled in this org or for this user. An administrator must enable Knowledge "
     "and give the user the View Articles permission (internal users need the Knowledge User licence)."
@@ -56,9 +65,13 @@ DISABLED = (
 class LiveArticles:
     """The articles of one org. Describes of its article types are cached for an hour."""
 
-    def __init__(self, client: SalesforceClient, body_fields: Sequence[str] = ()) -> None:
+    def __init__(
+        self, client: SalesforceClient, body_fields: Sequence[str] = (), excluded_fields: Sequence[str] = ()
+    ) -> None:
         self.client = client
         self._body_fields = body_fields
+        self._excluded_fields = excluded_fields
+        self._categories: tuple[float, Categories] | None = None
         self._types: dict[str, tuple[float, ArticleType]] = {}
         self._describe_lock = asyncio.Lock()
         self._failure: tuple[float, OrgUnavailable] | None = None
@@ -66,24 +79,24 @@ class LiveArticles:
     # Searching
 
     async def search(self, query: ArticleQuery) -> ArticlePage:
-        """Search by SOSL for all words, then for any of them; fall back to SOQL if SOSL fails."""
+        """Search by SOSL for all words, and if few articles have them for any; fall back to SOQL if SOSL fails."""
         term = build_search_term(query)
         versions = await self.type_of(VERSIONS)
-        language = _resolve_language(query.language, versions)
+        language = resolve_language(query.language, versions.languages)
         where = f"{ONLINE} AND Language = {soql_string(language)}"
-        categories = _category_clause(query)
+        categories = _category_clause(await self._resolve_categories(query.categories))
+        found = Matches(query)
         try:
-            rows = await self._run_sosl(term, versions, where, categories)
-            if not rows and " AND " in term:
-                rows = await self._run_sosl(search_term(query.query, "OR"), versions, where, categories)
-                logger.debug("No article has all words, %d have some", len(rows), extra={"action": "sosl_or"})
+            found.add(await self._run_sosl(term, versions, where, categories))
+            if found.are_few and " AND " in term:
+                some_words = search_term(_telling_words(query.query), "OR")
+                found.broaden(await self._run_sosl(some_words, versions, where, categories))
         except SalesforceError as error:
             if await self._is_final(error):
                 raise
             logger.info("SOSL failed, falling back to SOQL: %s", error.message, extra={"action": "sosl_failed"})
             return await self._search_titles(query, versions, where, categories)
-        articles = [article_of(row) for row in rows[: query.limit]]
-        return ArticlePage(articles, len(rows), "sosl", is_minimum=len(rows) >= MAX_ROWS)
+        return found.page("sosl")
 
     async def _run_sosl(self, term: str, versions: ArticleType, where: str, categories: str) -> list[dict[str, Any]]:
         returning = f"{VERSIONS}({versions.selection} WHERE {where} LIMIT {MAX_ROWS})"
@@ -92,33 +105,51 @@ class LiveArticles:
 
     async def _is_final(self, error: SalesforceError) -> bool:
         """Return whether a fallback cannot help; raise a better error if Knowledge is unavailable."""
+        if _error_code(error) in KNOWLEDGE_REFUSED:
+            raise await self._diagnose(error) from None
         if isinstance(error, AuthError | LimitExceeded | PermissionDenied):
             return True
-        if isinstance(error, OrgUnavailable) and "details" not in error.details:  # the org did not answer
-            return True
-        if _error_code(error) == "INVALID_TYPE":
-            raise await self._diagnose(error) from None
-        return False
+        return isinstance(error, OrgUnavailable) and "details" not in error.details  # the org did not answer
 
     async def _search_titles(
         self, query: ArticleQuery, versions: ArticleType, where: str, categories: str
     ) -> ArticlePage:
-        select = f"SELECT {versions.selection} FROM {VERSIONS} WHERE {where}"
-        more = f"{categories} ORDER BY LastPublishedDate DESC LIMIT {MAX_ROWS}"
+        """Search titles and summaries for the phrase, for all words, and if few articles have them for any."""
+
+        async def select(condition: str) -> list[dict[str, Any]]:
+            more = f"{categories} ORDER BY LastPublishedDate DESC LIMIT {MAX_ROWS}"
+            rows = await self._query(f"SELECT {versions.selection} FROM {VERSIONS} WHERE {where} AND {condition}{more}")
+            return sorted(rows, key=lambda row: -sum(word in row["Title"].casefold() for word in words))
+
         phrase = " ".join(query.query.split())[:MAX_LIKE_LENGTH]  # titles are shorter
-        rows = await self._query(f"{select} AND Title LIKE {like_string(phrase, before=True)}{more}")
-        words = list(dict.fromkeys(word.casefold()[:MAX_WORD_LENGTH] for word in re.findall(r"\w+", query.query)))
-        words = words[:MAX_LIKE_WORDS]
-        if not rows and words:
-            columns = ("Title", "Summary") if versions.filters_summary else ("Title",)
-            terms = [
-                "(" + " OR ".join(f"{column} LIKE {like_string(word, before=True)}" for column in columns) + ")"
-                for word in words
-            ]
-            rows = await self._query(f"{select} AND {' AND '.join(terms)}{more}")
-            rows.sort(key=lambda row: -sum(word in row["Title"].casefold() for word in words))
-        articles = [article_of(row) for row in rows[: query.limit]]
-        return ArticlePage(articles, len(rows), "soql", is_minimum=len(rows) >= MAX_ROWS)
+        words = _like_words(query.query)
+        columns = ("Title", "Summary") if versions.filters_summary else ("Title",)
+        terms = {word: _like_condition(word, columns) for word in words}
+        telling = [term for word, term in terms.items() if _is_telling(word)]
+        found = Matches(query)
+        found.add(await select(f"Title LIKE {like_string(phrase, before=True)}"))
+        if found.are_few and words:
+            found.add(await select(" AND ".join(terms.values())))
+        if found.are_few and len(telling) > 1:
+            found.broaden(await select(f"({' OR '.join(telling)})"))
+        return found.page("soql")
+
+    async def _resolve_categories(self, wanted: Mapping[str, str]) -> Mapping[str, str]:
+        """Return data categories in the org's spelling; unknown ones are an error, because they find nothing."""
+        if not wanted:
+            return wanted
+        if self._categories is None or time.monotonic() - self._categories[0] > DESCRIBE_CACHE_SECONDS:
+            try:
+                answer = await self.client.get(
+                    "support/dataCategoryGroups", sObjectName=VERSIONS, topCategoriesOnly="false"
+                )
+            except SalesforceError as error:
+                if isinstance(error, AuthError | LimitExceeded | OrgUnavailable):
+                    raise
+                logger.info("Cannot read data categories: %s", error.message, extra={"action": "no_categories"})
+                return wanted
+            self._categories = (time.monotonic(), Categories.of(answer))
+        return self._categories[1].resolve(wanted)
 
     # Reading
 
@@ -170,7 +201,7 @@ class LiveArticles:
             bodies = await self._query(f"{statement} AND {ONLINE}")
             row = bodies[0] if bodies else row
         body = await to_thread.run_sync(kind.body, row)
-        return Article(**{**vars(article), "body": body})
+        return Article(**{**vars(article), "body": body, "fields_left_out": kind.left_out})
 
     async def _type_by_prefix(self, record: str) -> str:
         objects = await self.client.describe_global()
@@ -206,13 +237,15 @@ class LiveArticles:
                 return cached[1]
             try:
                 describe = await self.client.describe(name)
-            except RecordNotFound as error:
+            except (RecordNotFound, PermissionDenied) as error:
+                if isinstance(error, PermissionDenied) and _error_code(error) not in KNOWLEDGE_REFUSED:
+                    raise
                 raise await self._diagnose(error) from None
             except OrgUnavailable as error:
                 self._failure = (time.monotonic(), error)
                 raise
             assert describe is not None
-            article_type = ArticleType.of(describe, self._body_fields)
+            article_type = ArticleType.of(describe, self._body_fields, self._excluded_fields)
             self._types[name] = (time.monotonic(), article_type)
             return article_type
 
@@ -226,17 +259,15 @@ class LiveArticles:
         try:
             return [row async for row in self.client.rows(soql)]
         except SalesforceError as error:
-            if _error_code(error) == "INVALID_TYPE":
+            if _error_code(error) in KNOWLEDGE_REFUSED:
                 raise await self._diagnose(error) from None
             raise
 
     async def _diagnose(self, error: SalesforceError) -> SalesforceError:
-        """Return why an object is rejected: Knowledge is not enabled, or the user has no permission."""
+        """Return why an object is rejected: Knowledge is not enabled, or the user has no permission for it."""
         self._types.clear()
         names = {item["name"] for item in await self.client.describe_global()}
-        if VERSIONS not in names:
-            return KnowledgeDisabled(DISABLED, **error.details)
-        return PermissionDenied("The user has no permission to read Knowledge articles in this org.", **error.details)
+        return KnowledgeDisabled(NO_PERMISSION if VERSIONS in names else DISABLED, **error.details)
 
 
 def build_search_term(query: ArticleQuery) -> str:
@@ -260,17 +291,29 @@ def _choose_translation(rows: Sequence[dict[str, Any]], language: str = DEFAULT_
     return min(rows, key=lambda row: (row.get("Language") != language, not row.get("IsMasterLanguage")))
 
 
-def _resolve_language(language: str, versions: ArticleType) -> str:
-    known = {name.lower(): name for name in versions.languages}
-    if known and language.lower() not in known:
-        choices = ", ".join(sorted(versions.languages))
-        raise InvalidInput(f"Unknown language {language!r}. Knowledge in this org has: {choices}", parameter="language")
-    return known.get(language.lower(), language)
+def _like_words(text: str) -> list[str]:
+    """Return the words to compare titles with."""
+    words = (word.casefold()[:MAX_WORD_LENGTH] for word in re.findall(r"\w+", text))
+    return list(dict.fromkeys(words))[:MAX_LIKE_WORDS]
 
 
-def _category_clause(query: ArticleQuery) -> str:
+def _is_telling(word: str) -> bool:
+    """Whether a word says something by itself: "of" and "to" do not, "H16" does."""
+    return len(word) >= MIN_TELLING_LENGTH or not word.isascii() or any(map(str.isdigit, word))
+
+
+def _telling_words(text: str) -> str:
+    words = [word for word in text.split() if _is_telling(word) and any(map(str.isalnum, word))]
+    return " ".join(words) or text
+
+
+def _like_condition(word: str, columns: Sequence[str]) -> str:
+    return "(" + " OR ".join(f"{column} LIKE {like_string(word, before=True)}" for column in columns) + ")"
+
+
+def _category_clause(categories: Mapping[str, str]) -> str:
     """Return the clause for data categories; it includes the categories below each."""
-    parts = [f"{_api_name(group)} BELOW {_api_name(category)}" for group, category in query.categories.items()]
+    parts = [f"{_api_name(group)} BELOW {_api_name(category)}" for group, category in categories.items()]
     return f" WITH DATA CATEGORY {' AND '.join(parts)}" if parts else ""
 
 

@@ -18,6 +18,8 @@ from bedstone.search.hits import Mode, SearchRequest
 from bedstone.search.live_index import LiveIndex
 from bedstone.search.retriever import Profile
 from bedstone.services.articles.article import DEFAULT_LANGUAGE, Article, ArticleNotFound, ArticlePage, ArticleQuery
+from bedstone.services.articles.categories import Categories
+from bedstone.services.articles.languages import resolve_language
 from bedstone.services.articles.live import ARTICLE_PREFIX, LiveArticles
 from bedstone.services.articles.mirror_sync import (
     ARTICLE_ID,
@@ -29,7 +31,7 @@ from bedstone.services.articles.mirror_sync import (
     OnProgress,
     SyncReport,
 )
-from bedstone.store.engine import Store
+from bedstone.store.engine import Store, StoreDamaged
 from bedstone.store.locks import FileLock
 from bedstone.store.opening import open_store
 
@@ -97,6 +99,16 @@ class ArticleMirror:
         """Return the number of articles."""
         return self._open_store()[0].counts().documents if self._file.exists() else 0
 
+    def find_problem(self) -> str | None:
+        """Search the mirror, if there is one; return why that fails, or None."""
+        try:
+            if self.mirrored_at is not None:
+                _, index = self._open_store()
+                index.search(SearchRequest("probe", mode="keyword", limit=1))
+        except Exception as error:  # noqa: BLE001 - what fails here fails for agents
+            return f"Cannot search the mirrored articles: {error}"
+        return None
+
     def close(self) -> None:
         """Close the files."""
         with self._lock:
@@ -113,25 +125,35 @@ class ArticleMirror:
                 self.close()
             if self._open is None:
                 make_private_folder(self._folder)
-                store = open_store(self._file, durable=True)
+                store = self._open_file()
                 index = LiveIndex(store, self._folder, self._make_embedder, PROFILE)
                 self._open = (self._file.stat().st_ino, store, index)
             return self._open[1], self._open[2]
+
+    def _open_file(self) -> Store:
+        try:
+            return open_store(self._file, durable=True)
+        except StoreDamaged as error:
+            advice = f"Delete {self._file} and mirror the articles again with `bedstone salesforce sync-knowledge`."
+            raise StoreDamaged(f"{error.message} {advice}") from error
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the index right now, as far as it is open."""
+        opened = self._open
+        return opened[2].problem() if opened is not None else None
 
     # Reading
 
     def search(self, wanted: ArticleQuery, mode: Mode = "hybrid") -> ArticlePage:
         """Return the best articles, each with a snippet of its best chunk."""
         store, index = self._ready()
-        languages = json.loads(store.get_value(LANGUAGES) or "[]")
-        if wanted.language.lower() not in languages:
-            listed = ", ".join(languages)
-            raise InvalidInput(f"language {wanted.language!r} is not one of the mirror: {listed}", parameter="language")
-        filters: list[Filter] = [OneOf("language", (wanted.language.lower(),))]
+        language = resolve_language(wanted.language, json.loads(store.get_value(LANGUAGES) or "[]"))
+        filters: list[Filter] = [OneOf("language", (language.lower(),))]
         if wanted.categories:
             filters.append(OneOf("article", self._in_categories(store, wanted.categories)))
         request = SearchRequest(wanted.query, AllOf(tuple(filters)), mode=mode, limit=wanted.limit)
-        response = index.current().search(request)
+        response = index.search(request)
         articles = []
         for hit in response.hits:
             if hit.document is not None:
@@ -193,9 +215,9 @@ class ArticleMirror:
             raise MirrorMissing("The mirror has no data categories. Run `bedstone salesforce sync-knowledge`.")
         stored = json.loads(setting)
         allowed: set[str] | None = None
-        for group, category in categories.items():
-            names = stored["below"].get(f"{_bare(group)}.{_bare(category)}", [_bare(category)])
-            inside = {record for name in names for record in stored["articles"].get(f"{_bare(group)}.{name}", ())}
+        for group, category in Categories.of_keys(stored["below"]).resolve(categories).items():
+            names = stored["below"][f"{group}.{category}"]
+            inside = {record for name in names for record in stored["articles"].get(f"{group}.{name}", ())}
             allowed = inside if allowed is None else allowed & inside
         return tuple(sorted(allowed or ()))
 
@@ -217,6 +239,7 @@ class ArticleMirror:
             index.become_writer()
             return await MirrorSync(store, live, on_progress, check).run(index)
         finally:
+            await to_thread.run_sync(index.finish)
             await to_thread.run_sync(index.close)
             lock.release()
 
@@ -224,7 +247,3 @@ class ArticleMirror:
 def _article_facts(document: Document) -> dict[str, Any]:
     facts: dict[str, Any] = json.loads(document.attributes["article"])
     return facts
-
-
-def _bare(name: str) -> str:
-    return name.removesuffix("__c")

@@ -11,7 +11,8 @@ from typing import Any
 from anyio import to_thread
 
 from bedstone.errors import BedstoneError
-from bedstone.ingest.chunking.by_size import SplitOptions, chunk_pages
+from bedstone.ingest.chunking.by_size import chunk_pages
+from bedstone.ingest.chunking.pieces import SplitOptions
 from bedstone.ingest.extraction import Page
 from bedstone.records import Chunk, Document
 from bedstone.salesforce.client import SalesforceError
@@ -187,7 +188,7 @@ def _save_changed(store: Store, kind: ArticleType, rows: Sequence[Mapping[str, A
 
 
 def _to_document(kind: ArticleType, row: Mapping[str, Any]) -> tuple[Document, list[Chunk]]:
-    article = Article(**{**vars(article_of(row)), "body": kind.body(row)})
+    article = Article(**{**vars(article_of(row)), "body": kind.body(row), "fields_left_out": kind.left_out})
     facts = {key: value for key, value in vars(article).items() if key not in ("snippet", "why")}
     text = json.dumps(facts, ensure_ascii=False, sort_keys=True)
     keys = {ARTICLE_ID: article.article_id, URL_NAME: (article.url_name or "").lower()}

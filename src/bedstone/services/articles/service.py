@@ -76,6 +76,11 @@ class ArticleService(Service):
             return [("mirrored", "not yet")]
         return [("articles", f"{count:,}"), ("mirrored", mirrored_at[DATE])]
 
+    def problems(self) -> Sequence[str]:
+        """Return why the mirror cannot be searched completely, where it may have to answer; the org is not asked."""
+        problem = (self.mirror.find_problem() or self.mirror.problem) if self._source != "live" else None
+        return [problem] if problem else []
+
     @property
     def live(self) -> LiveArticles:
         """The articles in the org; the client is created on first use."""
@@ -194,7 +199,7 @@ def open_articles(context: ServiceContext) -> ArticleService:
     orgs = open_orgs(settings)
     org = orgs.get(default_org(settings))
     return ArticleService(
-        lambda: LiveArticles(open_client(orgs, org), options.article_body_fields),
+        lambda: LiveArticles(open_client(orgs, org), options.article_body_fields, options.article_excluded_fields),
         ArticleMirror(layout.salesforce(settings) / "articles" / orgs.folder_name(org), context.embedders.get),
         source=options.article_source,
         warn_share=options.warn_share,

@@ -8,24 +8,39 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
 from bedstone.errors import BedstoneError, InvalidInput, NotFound, Unavailable
-from bedstone.salesforce.client import SalesforceClient, SalesforceError
+from bedstone.salesforce.client import SalesforceClient
 from bedstone.salesforce.client.orgs import Org, Orgs
-from bedstone.salesforce.graph.model import SchemaGraph
+from bedstone.salesforce.graph.model import ObjectSchema, SchemaGraph
 from bedstone.salesforce.graph.paths import PathFinder
-from bedstone.salesforce.questions.grounding import Grounder
+from bedstone.salesforce.questions.grounding import EntityType, Grounder, Grounding
 from bedstone.salesforce.questions.interpreter import Interpreter
+from bedstone.salesforce.questions.row_checks import settle, statements_to_count
+from bedstone.salesforce.questions.text_grounds import text_grounds
 from bedstone.salesforce.soql.quoting import search_term
 from bedstone.salesforce.validation import Report, validate
 from bedstone.services.orgs import default_org, open_client, open_orgs
 from bedstone.services.schedule import PeriodicTask
+from bedstone.services.schema.counts import RecentCounts
+from bedstone.services.schema.errors import InvalidQuery, NotSynced, OrgNotFound
+from bedstone.services.schema.execution import QueryRun, QueryRunner
 from bedstone.services.schema.search import SchemaSearch
 from bedstone.services.schema.store import SchemaStore
-from bedstone.services.schema.sync import NAMES, ORG_ID, SYNCED_AT, WANTED, OnProgress, SchemaSync, SyncReport
+from bedstone.services.schema.sync import (
+    NAMES,
+    ORG_ID,
+    REFRESHED_AT,
+    SYNCED_AT,
+    WANTED,
+    OnProgress,
+    SchemaSync,
+    SyncReport,
+)
 from bedstone.services.service import DATE, Service, ServiceContext
 from bedstone.settings import layout
 
@@ -38,27 +53,6 @@ MAX_RECORDS = 5  # per object, of a search by name
 MAX_NAME_CHARACTERS = 200
 WORD = re.compile(r"[^\W_]{2,}")
 INLINE_CHARACTERS = 4_000  # validating a query up to this length takes less time than handing it to a thread
-
-
-class OrgNotFound(NotFound):
-    """No org has that id or name."""
-
-
-class NotSynced(Unavailable):
-    """The schema of the org has not been synced yet."""
-
-
-class InvalidQuery(InvalidInput):
-    """A query does not validate; the details hold every finding and the corrected query."""
-
-    @classmethod
-    def of(cls, report: Report, parameter: str) -> "InvalidQuery":
-        """Return the error for a report: the first finding is its message."""
-        wrong = [item for item in report.messages if item.type == "error"]
-        messages = [
-            {"code": item.code, "message": item.message, "line": item.line, "column": item.column} for item in wrong
-        ]
-        return cls(wrong[0].message, parameter=parameter, messages=messages, correctedQuery=report.corrected)
 
 
 @dataclass(frozen=True)
@@ -122,14 +116,18 @@ class SchemaService(Service):
     default: str | None = None
     record_names: bool = True
     sync_minutes: int = 0
+    read_only: bool = False
+    warn_share: float = 0.8
     _known: tuple[Any, list[KnownOrg]] | None = field(default=None, init=False)
     _stores: dict[Path, SchemaStore] = field(default_factory=dict, init=False)
     _loaded: dict[str, tuple[Any, OrgSchema]] = field(default_factory=dict, init=False)
     _clients: dict[str, SalesforceClient] = field(default_factory=dict, init=False)
+    _counts: RecentCounts = field(default_factory=RecentCounts, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
         self._periodic_sync = PeriodicTask(self._sync_and_report, self.sync_minutes, "Syncing the schema")
+        self._runner = QueryRunner(self, writes=not self.read_only, max_share=self.warn_share)
 
     async def start(self) -> None:
         """Begin periodic syncs, if they are configured."""
@@ -156,6 +154,18 @@ class SchemaService(Service):
             raise
         sizes = [("objects", f"{len(org.graph.objects):,}"), ("fields", f"{org.graph.field_count:,}")]
         return [("org", org.name), *sizes, ("synced", org.facts.get(SYNCED_AT, "")[DATE])]
+
+    def problems(self) -> Sequence[str]:
+        """Return which schemas cannot be read."""
+        return [problem for org in self.known_orgs() if (problem := self._find_problem(org))]
+
+    @staticmethod
+    def _find_problem(org: KnownOrg) -> str | None:
+        try:
+            org.store.check_readable()
+        except (sqlite3.Error, OSError) as error:
+            return f"Cannot read the schema of {org.name} ({error})"
+        return None
 
     def known_orgs(self) -> list[KnownOrg]:
         """Return every org; the list is read again when a login or an import changes it."""
@@ -199,11 +209,13 @@ class SchemaService(Service):
         try:
             version = org.store.version()
             facts = org.store.facts()
-        except sqlite3.Error as error:
+        except sqlite3.Error:
             if org.name in self._loaded:  # what was read before is still valid
                 return self._loaded[org.name][1]
-            message = f"Cannot read the schema of {org.name} ({error}); remove {org.store.folder} and sync again."
-            raise Unavailable(message) from None
+            advice = f"Remove {org.store.folder} and sync again."
+            raise Unavailable(
+                f"Cannot read the schema of {org.name}: its file is corrupt or locked. {advice}"
+            ) from None
         if not facts.get(SYNCED_AT):
             done = (
                 f" (a sync has {len(org.store.staged_names())} of {facts[WANTED]} objects)" if facts.get(WANTED) else ""
@@ -214,13 +226,22 @@ class SchemaService(Service):
             )
         with self._lock:
             loaded = self._loaded.get(org.name)
-            if loaded is None or loaded[1].facts.get(SYNCED_AT) != facts[SYNCED_AT]:
-                graph = org.store.load()
-                schema = OrgSchema(org.name, facts, graph, SchemaSearch(graph, org.store.folder, self.embedder))
+            if loaded is None or any(
+                loaded[1].facts.get(name) != facts.get(name) for name in (SYNCED_AT, REFRESHED_AT)
+            ):
+                schema = self.schema_of(org, facts, org.store.load())
             else:
                 schema = loaded[1]
             self._loaded[org.name] = (version, schema)
             return schema
+
+    def load_unsynced(self, org: KnownOrg) -> OrgSchema:
+        """Return the objects that were described before the first sync; blocks."""
+        return self.schema_of(org, org.store.facts(), org.store.load())
+
+    def schema_of(self, org: KnownOrg, facts: dict[str, str], graph: SchemaGraph) -> OrgSchema:
+        """Return a graph with what is derived from it."""
+        return OrgSchema(org.name, facts, graph, SchemaSearch(graph, org.store.folder, self.embedder))
 
     async def validate(self, soql: str, org_id: str | None = None) -> Report:
         """Check a query against an org's schema."""
@@ -240,24 +261,16 @@ class SchemaService(Service):
             self._clients[org.name] = self.open_client(org.org)
         return self._clients[org.name]
 
-    async def query(self, soql: str, org: OrgSchema, batch: int | None = None) -> dict[str, Any]:
-        """Run a query that validates, and return its first page."""
-        await to_thread.run_sync(org.require_valid, soql)
-        try:
-            return await self.client(org.name).query(soql, batch=batch)
-        except SalesforceError as error:
-            if type(error) is not SalesforceError or "details" not in error.details:
-                raise
-            hint = "The schema may have changed since it was synced: run `bedstone salesforce sync-schema`."
-            raise SalesforceError(error.message, details={**error.details["details"], "hint": hint}) from None
+    async def query(self, soql: str, org_id: str | None = None, batch: int | None = None) -> QueryRun:
+        """Run a query that is not certainly wrong, and return its first page."""
+        return await self._runner.run(soql, await to_thread.run_sync(self.find, org_id), batch)
 
     async def query_all(self, soql: str, limit: int, org_id: str | None = None) -> tuple[list[dict[str, Any]], int]:
         """Return the records of a query, up to a limit, and how many there are."""
-        org = await self.org(org_id)
-        page = await self.query(soql, org)
+        page = (await self.query(soql, org_id)).page
         rows = list(page["records"])
         while page.get("nextRecordsUrl") and len(rows) < limit:
-            page = await self.client(org.name).more(page["nextRecordsUrl"])
+            page = await self.client(org_id).more(page["nextRecordsUrl"])
             rows += page["records"]
         return rows[:limit], page["totalSize"]
 
@@ -280,6 +293,35 @@ class SchemaService(Service):
             (row["attributes"]["type"], str(row.get(fields[row["attributes"]["type"]]) or ""), row["Id"])
             for row in rows
         ]
+
+    async def ground(
+        self, org: OrgSchema, value: str, target: ObjectSchema | None, kind: EntityType = "unknown", *, by_name: bool
+    ) -> list[Grounding]:
+        """Return what a value means, the most likely first; what records have is counted before it is claimed.
+
+        `by_name` also searches for records with this name. That takes at most two calls of the org.
+        """
+        text = value.strip().strip("\"'")
+        records = await self.find_records(org, text) if by_name else []
+        found = await to_thread.run_sync(lambda: org.grounder.ground(text, target=target, kind=kind, records=records))
+        if kind == "unknown" and len(text) <= MAX_NAME_CHARACTERS:
+            found += text_grounds(text, org.graph, target, lambda owner: _path(org, owner, target))
+        return settle(found, await self._count_rows(org, statements_to_count(found)))
+
+    async def _count_rows(self, org: OrgSchema, statements: Sequence[str]) -> dict[str, int]:
+        """Return how many rows statements count, by one call; nothing without an org to query."""
+        now = monotonic()
+        known = {text: count for text in statements if (count := self._counts.get((org.name, text), now)) is not None}
+        missing = [text for text in statements if text not in known]
+        if not missing or self.find(org.name).org is None:
+            return known
+        try:
+            counts = await self.client(org.name).count_many(missing)
+        except BedstoneError:  # callers go on without counts, and say so
+            return known
+        for text, count in counts.items():
+            self._counts.put((org.name, text), count, now)
+        return known | counts
 
     async def sync(
         self, org_id: str | None = None, tell: OnProgress = lambda done, total: None, *, derived: bool = False
@@ -329,6 +371,10 @@ class SchemaService(Service):
             return None
 
 
+def _path(org: OrgSchema, owner: ObjectSchema, target: ObjectSchema | None) -> str | None:
+    return org.grounder.path_to(owner, target) if target is not None else ""
+
+
 def open_schemas(context: ServiceContext) -> SchemaService:
     """Return the service over the schemas of every org."""
     settings = context.settings
@@ -341,4 +387,6 @@ def open_schemas(context: ServiceContext) -> SchemaService:
         default_org(settings),
         settings.salesforce.sync_names,
         0 if settings.read_only else settings.salesforce.sync_minutes,
+        settings.read_only,
+        settings.salesforce.warn_share,
     )

@@ -58,6 +58,14 @@ class SchemaStore:
             reader = self._open_reader()
             return dict(reader[1].execute("SELECT name, value FROM facts")) if reader is not None else {}
 
+    def check_readable(self) -> None:
+        """Read facts and an object, if there is a file; raise what SQLite raises if that fails."""
+        with self._lock:
+            reader = self._open_reader()
+            if reader is not None:
+                reader[1].execute("SELECT * FROM facts").fetchone()
+                reader[1].execute("SELECT * FROM objects").fetchone()
+
     def close(self) -> None:
         """Close the file."""
         with self._lock:
@@ -120,6 +128,14 @@ class SchemaStore:
             database.execute("DELETE FROM staged")
             database.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts.items())
         return changed, len(removed)
+
+    def update(self, items: Iterable[Staged], removed: Iterable[str], facts: Mapping[str, str]) -> None:
+        """Replace some objects of the schema and delete others, without a sync."""
+        with self._lock, closing(self._connect()) as database, database:
+            rows = [(item.name, item.row, item.since, item.error) for item in items]
+            database.executemany("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)", rows)
+            database.executemany("DELETE FROM objects WHERE name = ?", ((name,) for name in removed))
+            database.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts.items())
 
     def _open_reader(self) -> tuple[int, sqlite3.Connection] | None:
         """Return the connection for reading; reopen it after the file was replaced."""

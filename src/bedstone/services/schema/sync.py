@@ -12,7 +12,7 @@ from typing import Any
 
 from anyio import to_thread
 
-from bedstone.errors import InvalidInput, Unavailable
+from bedstone.errors import InvalidInput, Unavailable, explain
 from bedstone.permissions import make_private_folder
 from bedstone.salesforce.client import SalesforceClient, SalesforceError
 from bedstone.salesforce.client.client import NOT_MODIFIED
@@ -33,6 +33,7 @@ BATCH_SIZE = 25  # objects of one describe call
 STARTED = "started"
 WANTED = "wanted"
 SYNCED_AT = "synced_at"
+REFRESHED_AT = "refreshed_at"  # some objects were described after the sync
 ORG_ID = "org_id"
 SOURCE = "source"
 NAMES = "names"
@@ -199,7 +200,7 @@ def _read_describes(file: Path) -> Iterator[Any]:
     try:
         content = json.loads(file.read_text("utf-8-sig"))
     except (ValueError, OSError, RecursionError) as error:
-        raise InvalidInput(f"Cannot read {file}: {error}") from None
+        raise InvalidInput(f"Cannot read {file}: {explain(error)}.") from None
     waiting = [content]
     while waiting:
         item = waiting.pop(0)

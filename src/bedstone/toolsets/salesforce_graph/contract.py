@@ -7,6 +7,8 @@ from pydantic import Field
 from bedstone.toolkit import Arguments, Result
 
 MAX_ROWS = 1_000
+MAX_FIELDS = 100  # of an object in one answer, unless the caller asks for more
+MAX_RELATED = 50  # related objects of one distance, likewise
 
 
 class GraphArguments(Arguments):
@@ -41,6 +43,12 @@ class GetObject(GraphArguments):
     spellings: ClassVar = {"objectApiName": "apiName", "objectName": "apiName", "object": "apiName"}
 
     api_name: str = Field(alias="apiName", description="API name of the Salesforce object (case insensitive)")
+    search: str | None = Field(None, description="Only fields and relationships with this text in their name or label")
+    type: str | None = Field(None, description="Only fields of this type, such as picklist, reference or date")
+    limit: int = Field(
+        MAX_FIELDS, ge=1, le=MAX_ROWS, description="Maximum number of fields, and of relationships, in one answer"
+    )
+    cursor: str | None = Field(None, description="nextCursor of the previous answer, for the next fields")
 
 
 class FindObject(GraphArguments):
@@ -122,6 +130,8 @@ class FindRelated(GraphArguments):
 
     object_api_name: str = Field(alias="objectApiName", description="API name of the Salesforce object")
     max_depth: int = Field(2, alias="maxDepth", ge=1, le=5, description="Maximum relationship depth to search")
+    limit: int = Field(MAX_RELATED, ge=1, le=MAX_ROWS, description="Maximum number of objects per distance")
+    cursor: str | None = Field(None, description="nextCursor of the previous answer, for the next objects")
 
 
 class GenerateSamples(GraphArguments):
@@ -194,6 +204,14 @@ class FieldFacts(Result):
     nullable: bool
     unique: bool
     help_text: str | None = Field(alias="helpText")
+    reference_to: list[str] | None = Field(None, alias="referenceTo", description="Objects that the field points to")
+    relationship_name: str | None = Field(
+        None, alias="relationshipName", description="Name for dot notation, such as Account in Account.Name"
+    )
+    picklist_values: list[str] | None = Field(None, alias="picklistValues", description="Active values")
+    picklist_values_left_out: int | None = Field(
+        None, alias="picklistValuesLeftOut", description="Number of values left out; search for the field to get all"
+    )
 
 
 class RelationshipFacts(Result):
@@ -204,15 +222,26 @@ class RelationshipFacts(Result):
     direction: Literal["outgoing", "incoming"]
 
 
+class ChildRelationshipFacts(Result):
+    relationship_name: str = Field(alias="relationshipName", description="Name for a subquery, such as Contacts")
+    child_object: str = Field(alias="childObject")
+    field: str = Field(description="Field of the child that points here")
+
+
 class ObjectDetails(Result):
     object: ObjectFacts
     fields: list[FieldFacts]
     relationships: list[RelationshipFacts]
+    child_relationships: list[ChildRelationshipFacts] | None = Field(None, alias="childRelationships")
+    fields_left_out: int | None = Field(None, alias="fieldsLeftOut", description="Number of fields that follow")
     relationships_left_out: int | None = Field(
-        None,
-        alias="relationshipsLeftOut",
-        description="Number of relationships left out; find-related-objects lists them",
+        None, alias="relationshipsLeftOut", description="Number of relationships that follow"
     )
+    child_relationships_left_out: int | None = Field(
+        None, alias="childRelationshipsLeftOut", description="Number of child relationships that follow"
+    )
+    next_cursor: str | None = Field(None, alias="nextCursor")
+    notes: list[str] | None = Field(None, description="What was left out, and how to get it")
 
 
 class FoundObject(Result):
@@ -220,6 +249,11 @@ class FoundObject(Result):
     api_name: str | None = Field(alias="apiName")
     label: str | None
     relationship_hints: list[str] = Field(alias="relationshipHints")
+    relationship_hints_left_out: int | None = Field(
+        None,
+        alias="relationshipHintsLeftOut",
+        description="Number of related objects left out; find-related-objects lists them",
+    )
     suggestions: list[str] | None = None
 
 
@@ -238,6 +272,7 @@ class ValidationResult(Result):
     valid: bool
     messages: list[ValidationMessage]
     corrected_query: str | None = Field(None, alias="correctedQuery")
+    notes: list[str] | None = Field(None, description="What to know about the verdict, such as the age of the schema")
 
 
 class IntentFilter(Result):
@@ -269,6 +304,7 @@ class ResolvedEntity(Result):
     confidence: float
     suggested_filter: str | None = Field(alias="suggestedFilter")
     alternatives: list[Alternative]
+    rows: int | None = Field(None, description="Records that match the filter, if they were counted")
 
 
 class RecommendedFilter(Result):
@@ -284,6 +320,7 @@ class QueryResult(Result):
     records: list[dict[str, Any]]
     next_cursor: str | None = Field(None, alias="nextCursor")
     truncated: bool | None = Field(None, description="True if the answer was shortened to the size limit")
+    notes: list[str] | None = Field(None, description="What to know about the answer, such as an unknown value")
 
 
 class Segment(Result):
@@ -317,6 +354,8 @@ class RelatedObjects(Result):
     source_object: str = Field(alias="sourceObject")
     related_objects: dict[str, list[str]] = Field(alias="relatedObjects", description="Object names by distance")
     truncated: dict[str, int] | None = Field(None, description="Number of objects left out, by distance")
+    next_cursor: str | None = Field(None, alias="nextCursor")
+    notes: list[str] | None = Field(None, description="What was left out, and how to get it")
 
 
 class SampleData(Result):
@@ -365,6 +404,11 @@ class SchemaChange(Result):
 class SchemaChanges(Result):
     changes: list[SchemaChange]
     truncated: bool | None = None
+    changes_left_out: int | None = Field(
+        None,
+        alias="changesLeftOut",
+        description="Number of changes left out; pass objectApiName for those of one object",
+    )
 
 
 class AntiPattern(Result):

@@ -1,5 +1,7 @@
 """Tools that read what people say: entities, values, whole questions."""
 
+from typing import TYPE_CHECKING
+
 from anyio import to_thread
 
 from bedstone.toolkit import tool
@@ -15,6 +17,9 @@ from bedstone.toolsets.salesforce_graph.contract import (
     ResolvedEntity,
     ResolveEntity,
 )
+
+if TYPE_CHECKING:
+    from bedstone.salesforce.questions.draft import QueryDraft
 
 MAX_VALUES = 50
 
@@ -36,8 +41,8 @@ class GroundingTools(GraphTools):
         if draft is None:
             return Intent(primary_entity=None, explanation="No object of this org was made out.", filters=[])
         return Intent(
-            primary_entity=draft.object.name,
-            explanation=draft.explanation,
+            primary_entity=(draft.subject or draft.object).name,
+            explanation=_explain(draft),
             filters=[IntentFilter.model_validate(row) for row in describe_filters(draft.all_filters)],
             intent=draft.intent,
             confidence=draft.confidence,
@@ -57,13 +62,9 @@ class GroundingTools(GraphTools):
 
         org = await self._org(arguments.org_id)
         target = target_of(org, arguments.target_object)
-        records = []
-        if arguments.entity_type in ("company", "person", "unknown"):
-            records = await self._schemas.get().find_records(org, arguments.entity_name)
-        found = await to_thread.run_sync(
-            lambda: org.grounder.ground(
-                arguments.entity_name, target=target, kind=arguments.entity_type, records=records
-            )
+        is_by_name = arguments.entity_type in ("company", "person", "unknown")
+        found = await self._schemas.get().ground(
+            org, arguments.entity_name, target, arguments.entity_type, by_name=is_by_name
         )
         best = found[0] if found else None
         is_found = best is not None and best.is_grounded
@@ -73,6 +74,7 @@ class GroundingTools(GraphTools):
             confidence=best.confidence if best else 0.0,
             suggested_filter=best.filter if best else None,
             alternatives=[alternative(item) for item in found[1:]],
+            rows=best.evidence.get("rows") if best else None,
         )
 
     @tool(
@@ -87,8 +89,7 @@ class GroundingTools(GraphTools):
 
         org = await self._org(arguments.org_id)
         target = target_of(org, arguments.target_object)
-        records = await self._schemas.get().find_records(org, arguments.value) if arguments.enable_sosl_fallback else []
-        found = await to_thread.run_sync(lambda: org.grounder.ground(arguments.value, target=target, records=records))
+        found = await self._schemas.get().ground(org, arguments.value, target, by_name=arguments.enable_sosl_fallback)
         best = found[0] if found else None
         return GroundedEntity(
             is_grounded=best is not None and best.is_grounded,
@@ -115,3 +116,9 @@ class GroundingTools(GraphTools):
         return RecommendedFilter(
             recommended_filter=shown, is_standard_picklist=is_picklist, confidence=confidence, valid_values=values
         )
+
+
+def _explain(draft: "QueryDraft") -> str:
+    """Why this object is meant, and which words are in no filter."""
+    unknown = ", ".join(draft.ungrounded)
+    return f"{draft.explanation} Not understood: {unknown}." if unknown else draft.explanation

@@ -1,13 +1,11 @@
 """Tools about objects, fields and the paths between them."""
 
-import base64
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from anyio import to_thread
 
-from bedstone.errors import InvalidInput
 from bedstone.toolkit import Reply, tool
 from bedstone.toolsets.salesforce_graph.base import GraphTools, field_of, object_of, target_of
 from bedstone.toolsets.salesforce_graph.contract import (
@@ -32,8 +30,8 @@ from bedstone.toolsets.salesforce_graph.contract import (
     SchemaChanges,
     SemanticSearch,
 )
+from bedstone.toolsets.salesforce_graph.cursor import make_cursor, parse_cursor
 
-MAX_RELATED = 50
 MAX_CHANGES = 500
 
 
@@ -53,20 +51,25 @@ class SchemaTools(GraphTools):
             if wanted in item.name.lower() or wanted in item.label.lower()
             if (line := object_line(item, org.graph))["category"] == (arguments.category or line["category"])
         ]
-        start = _place(arguments.cursor)
+        start = parse_cursor(arguments.cursor)
         page = rows[start : start + arguments.limit]
         end = start + len(page)
-        more = end < len(rows)
-        structured: dict[str, Any] = {"items": page, "nextCursor": _cursor(end) if more else None, "truncated": more}
-        return Reply(page, structured=structured)
+        cursor = make_cursor(end) if end < len(rows) else None
+        structured: dict[str, Any] = {"items": page, "nextCursor": cursor, "truncated": cursor is not None}
+        is_cut = cursor is not None and "limit" not in arguments.model_fields_set  # callers know their own limit
+        note = f"Objects {start + 1:,} to {end:,} of {len(rows):,}. For the next ones pass cursor {cursor!r}."
+        return Reply(page, structured=structured, note=note if is_cut else None)
 
     @tool("get-object", "Gets detailed information about a specific Salesforce object.", title="Get object", large=True)
     async def get_object(self, arguments: GetObject) -> ObjectDetails:
-        """Object, fields, relationships."""
-        from bedstone.toolsets.salesforce_graph.views import object_details  # noqa: PLC0415
+        """Object, fields, relationships; of a large object a page of those that match."""
+        from bedstone.toolsets.salesforce_graph.views import Part, object_details  # noqa: PLC0415
 
         org = await self._org(arguments.org_id)
-        return await to_thread.run_sync(lambda: object_details(object_of(org, arguments.api_name), org.graph))
+        item = object_of(org, arguments.api_name)
+        start = parse_cursor(arguments.cursor)
+        part = Part((arguments.search or "").strip(), (arguments.type or "").strip(), start, arguments.limit)
+        return await to_thread.run_sync(object_details, item, org.graph, part)
 
     @tool(
         "find-object",
@@ -91,7 +94,14 @@ class SchemaTools(GraphTools):
                 relationship_hints=[],
                 suggestions=list(dict.fromkeys([*named, *near])),
             )
-        return FoundObject(found=True, api_name=item.name, label=item.label, relationship_hints=hints(item, org.graph))
+        related, left_out = hints(item, org.graph)
+        return FoundObject(
+            found=True,
+            api_name=item.name,
+            label=item.label,
+            relationship_hints=related,
+            relationship_hints_left_out=left_out or None,
+        )
 
     @tool(
         "explore-relationships",
@@ -129,15 +139,16 @@ class SchemaTools(GraphTools):
         title="Find related objects",
     )
     async def find_related(self, arguments: FindRelated) -> RelatedObjects:
-        """Objects by distance; of very many, the nearest."""
+        """Objects by distance; of very many, a page of the nearest."""
+        from bedstone.toolsets.salesforce_graph.views import related_objects  # noqa: PLC0415
+
         org = await self._org(arguments.org_id)
         item = object_of(org, arguments.object_api_name)
-        rings, left_out = await to_thread.run_sync(org.paths.find_related, item.name, arguments.max_depth, MAX_RELATED)
-        return RelatedObjects(
-            source_object=item.name,
-            related_objects={str(distance): names for distance, names in rings.items()},
-            truncated={str(distance): count for distance, count in left_out.items()} or None,
+        start = parse_cursor(arguments.cursor)
+        rings, _ = await to_thread.run_sync(
+            org.paths.find_related, item.name, arguments.max_depth, len(org.graph.objects)
         )
+        return related_objects(item.name, rings, start, arguments.limit, arguments.max_depth)
 
     @tool("semantic-search", "Find objects or fields using semantic similarity search.", title="Search the schema")
     async def semantic_search(self, arguments: SemanticSearch) -> Reply:
@@ -255,20 +266,5 @@ class SchemaTools(GraphTools):
         return SchemaChanges(
             changes=[SchemaChange.model_validate(asdict(change)) for change in changes[:MAX_CHANGES]],
             truncated=len(changes) > MAX_CHANGES or None,
+            changes_left_out=len(changes[MAX_CHANGES:]) or None,
         )
-
-
-def _cursor(place: int) -> str:
-    return base64.urlsafe_b64encode(f"o{place}".encode()).decode()
-
-
-def _place(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    try:
-        text = base64.urlsafe_b64decode(cursor.encode()).decode()
-        if text.startswith("o") and text[1:].isdigit():
-            return int(text[1:])
-    except (ValueError, UnicodeDecodeError):
-        pass
-    raise InvalidInput("Invalid cursor. Pass the nextCursor of an earlier answer.", parameter="cursor")

@@ -26,10 +26,17 @@ from bedstone.toolsets.salesforce_graph.contract import (
 )
 
 if TYPE_CHECKING:
+    from bedstone.salesforce.questions.draft import QueryDraft
     from bedstone.salesforce.validation import Report
 
 MAX_CHARACTERS = 100_000
-PAGE_ROWS = 200
+MIN_BATCH_ROWS = 200
+MAX_BATCH_ROWS = 2_000
+MAX_PAGES = 10  # API calls for one answer
+SIZE_NOTE = (
+    f"The answer was cut to {{}} records at {MAX_CHARACTERS:,} characters. "
+    "Pass nextCursor for the rest, or select fewer fields."
+)
 
 
 class SoqlTools(GraphTools):
@@ -60,7 +67,11 @@ class SoqlTools(GraphTools):
     )
     async def validate_soql(self, arguments: ValidateSoql) -> ValidationResult:
         """Every clause against the schema; nothing is run."""
-        return _result(await (await self._schemas.open()).validate(arguments.query, arguments.org_id))
+        from bedstone.services.schema.execution import age_note  # noqa: PLC0415 - with the engine
+
+        report = await (await self._schemas.open()).validate(arguments.query, arguments.org_id)
+        note = None if report.valid else age_note(report, (await self._org(arguments.org_id)).facts)
+        return _result(report, note)
 
     @tool(
         "execute-soql",
@@ -69,14 +80,21 @@ class SoqlTools(GraphTools):
         open_world=True,
     )
     async def execute_soql(self, arguments: ExecuteSoql) -> QueryResult:
-        """Read-only: SOQL cannot change anything. Validated first, a page at a time."""
-        org = await self._org(arguments.org_id)
-        address, skip = _opened_cursor(arguments, org.name)
+        """Read-only: SOQL cannot change anything. What is certainly wrong is not sent; a page at a time."""
+        schemas = await self._schemas.open()
+        known = await to_thread.run_sync(schemas.find, arguments.org_id)
+        address, skip = _opened_cursor(arguments, known.name)
+        notes: tuple[str, ...] = ()
         if address:
-            page = await self._schemas.get().client(org.name).more(address)
+            page = await schemas.client(known.name).more(address)
         else:
-            page = await self._schemas.get().query(arguments.query, org, PAGE_ROWS)
-        return _page(page, org.name, address, skip, arguments)
+            run = await schemas.query(arguments.query, known.name, _batch_rows(skip + arguments.max_rows))
+            page, notes = run.page, run.notes
+        rows = _Rows(known.name, arguments)
+        rows.add(page, address, skip)
+        while rows.following:
+            rows.add(await schemas.client(known.name).more(rows.following), rows.following, rows.skip)
+        return rows.result(page["totalSize"], notes)
 
     @tool("generate-sample-data", "Generates sample data for a Salesforce object.", title="Generate sample data")
     async def generate_samples(self, arguments: GenerateSamples) -> SampleData:
@@ -98,22 +116,18 @@ class SoqlTools(GraphTools):
     )
     async def to_soql(self, arguments: ToSoql) -> Translated:
         """By rules, validated; with what was assumed."""
-        from bedstone.salesforce.questions.interpreter import MIN_CONFIDENCE  # noqa: PLC0415 - with the engine
-
         org = await self._org(arguments.org_id)
         draft = await to_thread.run_sync(org.interpreter.interpret, arguments.question)
-        if draft is None or draft.confidence < MIN_CONFIDENCE:
-            unknown = ", ".join(draft.ungrounded) if draft is not None else "no object was made out"
-            raise InvalidInput(f"The question cannot be read with confidence: {unknown}.", parameter="question")
+        if draft is None or not draft.is_complete:
+            raise _not_understood(draft)
         query = draft.soql()
         org.require_valid(query, "question")
         read = [f"{entry.path} {entry.operator} {entry.value} ({entry.source})" for entry in draft.filters]
-        ignored = [f"not understood and left out: {word}" for word in draft.ungrounded]
         return Translated(
             soql=query,
             explanation=draft.explanation,
             confidence=draft.confidence,
-            assumptions=[*read, *draft.assumptions, *ignored],
+            assumptions=[*read, *draft.assumptions],
         )
 
     @tool(
@@ -133,6 +147,16 @@ class SoqlTools(GraphTools):
         )
 
 
+def _not_understood(draft: "QueryDraft | None") -> InvalidInput:
+    """The error for a question with words that no part of a query stands for."""
+    if draft is None:
+        message = "The question cannot be read with confidence: no object was made out. Name one, such as Account."
+        return InvalidInput(message, parameter="question")
+    words = ", ".join(draft.ungrounded)
+    message = f"The question cannot be read with confidence: {words}. Say it in other words, or leave it out."
+    return InvalidInput(message, parameter="question", notUnderstood=draft.ungrounded)
+
+
 def _where(clause: str, name: str) -> str:
     """Parse the condition of a caller and write it anew; never paste it."""
     from bedstone.salesforce.soql import SyntaxProblem, parse_soql, write  # noqa: PLC0415
@@ -150,41 +174,72 @@ def _where(clause: str, name: str) -> str:
     return f"WHERE {write(query.where)}"
 
 
-def _result(report: "Report") -> ValidationResult:
+def _result(report: "Report", note: str | None) -> ValidationResult:
     from bedstone.toolsets.salesforce_graph.views import message  # noqa: PLC0415
 
     return ValidationResult(
         valid=report.valid,
         messages=[message(item) for item in report.messages],
         corrected_query=report.corrected,
+        notes=[note] if note else None,
     )
 
 
-def _page(page: dict[str, Any], org: str, address: str, skip: int, arguments: ExecuteSoql) -> QueryResult:
-    """Some records of what Salesforce sent, as many as are bearable."""
-    most = arguments.max_rows
-    rows = [_compact(row) for row in page["records"][skip:]]
-    shown: list[dict[str, Any]] = []
-    size = 0
-    for row in rows[:most]:
-        size += len(json.dumps(row, ensure_ascii=False))
-        if size > MAX_CHARACTERS and shown:
-            break
-        shown.append(row)
-    following = page.get("nextRecordsUrl")
-    rest = len(rows) - len(shown)
-    cursor = None
-    if rest:  # the first page has no address of its own: it is asked for again
-        cursor = _made_cursor(org, address or arguments.query, skip + len(shown))
-    elif following:
-        cursor = _made_cursor(org, str(following), 0)
-    return QueryResult(
-        total_size=page["totalSize"],
-        done=cursor is None,
-        records=shown,
-        next_cursor=cursor,
-        truncated=True if rest and len(shown) < most else None,
-    )
+class _Rows:
+    """The records of one answer: page after page, as many as were asked for and as an answer can hold."""
+
+    def __init__(self, org: str, arguments: ExecuteSoql) -> None:
+        self._org = org
+        self._query = arguments.query
+        self._most = arguments.max_rows
+        self._shown: list[dict[str, Any]] = []
+        self._size = 0
+        self._pages = 0
+        self._is_cut = False
+        self._cursor: str | None = None
+        self.following: str | None = None  # the address of the page to add next
+        self.skip = 0  # records of that page that were in an earlier answer
+
+    def add(self, page: dict[str, Any], address: str, skip: int = 0) -> None:
+        """Take the records of a page; `skip` of them were in an earlier answer."""
+        self.following = None
+        self._pages += 1
+        self.skip = max(0, skip - len(page["records"]))
+        for place, record in enumerate(page["records"][skip:], start=skip):
+            row = _compact(record)
+            self._size += len(json.dumps(row, ensure_ascii=False))
+            self._is_cut = self._size > MAX_CHARACTERS and bool(self._shown)
+            if self._is_cut or len(self._shown) == self._most:
+                # The first page has no address of its own: it is asked for again.
+                self._cursor = _made_cursor(self._org, address or self._query, place)
+                return
+            self._shown.append(row)
+        following = page.get("nextRecordsUrl")
+        if following and len(self._shown) < self._most and self._pages < MAX_PAGES:
+            self.following = str(following)
+        elif following:
+            self._cursor = _made_cursor(self._org, str(following), self.skip)
+
+    def result(self, total: int, notes: tuple[str, ...]) -> QueryResult:
+        """Return the answer; it says why it is shorter than asked for."""
+        more = list(notes)
+        if self._is_cut:
+            more.append(SIZE_NOTE.format(len(self._shown)))
+        elif self._cursor is not None and len(self._shown) < self._most:
+            more.append(f"The org sends small pages; {self._pages} were read. Pass nextCursor for the rest.")
+        return QueryResult(
+            total_size=total,
+            done=self._cursor is None,
+            records=self._shown,
+            next_cursor=self._cursor,
+            truncated=self._is_cut or None,
+            notes=more or None,
+        )
+
+
+def _batch_rows(rows: int) -> int:
+    """Return the batch size to ask for, which an org takes as a wish."""
+    return min(max(rows, MIN_BATCH_ROWS), MAX_BATCH_ROWS)
 
 
 def _compact(record: Any) -> Any:

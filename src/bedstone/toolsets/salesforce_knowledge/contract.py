@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints
 
 from bedstone.toolkit import Arguments, Result
 
-LANGUAGE = r"^[A-Za-z]{2,3}(_[A-Za-z]{2,4})?$"
+LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z]{2,4})?$"
 
 
 class SearchArticles(Arguments):
@@ -47,6 +47,10 @@ class FoundArticles(Result):
     articles: list[ArticleLine]
     total_count: int = Field(description="Number of matching articles")
     search_method: Literal["sosl", "soql"] | None = Field(None, description="Search method used")
+    broadened: bool | None = Field(
+        None, description="True if few articles have all words, so articles with some of them were added"
+    )
+    all_words_count: int | None = Field(None, description="If broadened: number of articles that have all words")
     total_is_minimum: bool | None = Field(None, description="True if total_count is a lower bound")
     source: Literal["mirror"] | None = Field(None, description="Set if the answer comes from the mirror")
     mirrored_at: str | None = Field(None, description="Time of the last sync of the mirror")
@@ -63,6 +67,7 @@ class ArticleText(Result):
     article_type: str | None
     article_number: str | None = Field(None, description="Article number, as users see it")
     language: str | None = None
+    fields_left_out: list[str] | None = Field(None, description="Internal fields that the body does not include")
 
 
 class OneArticle(Result):

@@ -79,6 +79,8 @@ class SalesforceKnowledgeToolset(Toolset):
             articles=[ArticleLine(**_facts(article, ArticleLine)) for article in page.articles],
             total_count=page.total,
             search_method=page.method,
+            broadened=page.matching_all is not None or None,
+            all_words_count=page.matching_all,
             total_is_minimum=page.is_minimum or None,
             source="mirror" if page.mirrored_at else None,
             mirrored_at=page.mirrored_at,
@@ -95,7 +97,9 @@ class SalesforceKnowledgeToolset(Toolset):
         """Return the text of one article."""
         article, mirrored_at, warnings = await (await self._articles.open()).get(arguments.article_id)
         return OneArticle(
-            article=ArticleText(**_facts(article, ArticleText)),
+            article=ArticleText(
+                **_facts(article, ArticleText) | {"fields_left_out": list(article.fields_left_out) or None}
+            ),
             source="mirror" if mirrored_at else None,
             mirrored_at=mirrored_at,
             warnings=_to_warnings(warnings),

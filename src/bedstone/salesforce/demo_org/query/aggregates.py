@@ -152,6 +152,8 @@ class AggregatePlan:
         for group in sets:
             # Texts that differ in case alone are one group.
             by = ", ".join(_fold_case(keys[name]) for name in group)
+            if not by and keys and not any(map(AGGREGATE_CALL.search, columns)):
+                by = "NULL"  # the row of the total, which SQLite does not make without an aggregate
             selects.append(
                 f"SELECT {', '.join(_in_group(sql, keys, group) for sql in columns)} {self._clauses.from_sql()} "
                 f"WHERE {where} {f'GROUP BY {by}' if by else ''} {_in_group(having, keys, group)}"

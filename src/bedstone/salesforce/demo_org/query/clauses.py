@@ -13,7 +13,7 @@ from bedstone.salesforce.demo_org.schema import TEXT_TYPES
 from bedstone.salesforce.demo_org.scope import Resolved, Scope
 from bedstone.salesforce.soql.tree import Call, DataCategories, Number, Order, Query, Using
 
-MAX_CHILD_DEPTH = 5
+MAX_CHILD_DEPTH = 4  # below the root, which is the first of five levels
 NOT_SORTABLE = frozenset({"format", "tolabel", "convertcurrency"})
 SCOPES = frozenset({"everything", "mine", "team"})
 

@@ -119,7 +119,7 @@ class SelectList:
                 case Path():
                     self._add_path(column, expression, paths)
                 case _:
-                    self._add_function(column, expression)
+                    self._add_function(column, expression, paths)
         for relationship in typed:
             if any(path.startswith(f"{relationship}.") for path in paths):
                 raise malformed_query(f"The relationship '{relationship}' is selected by TYPEOF and by a path")
@@ -134,11 +134,7 @@ class SelectList:
         """Add a field inside the shapes of its parents."""
         if column.alias:
             raise malformed_query("only aggregate expressions use field aliasing", column.span[0])
-        parts = self._scope.parts(path)
-        key = ".".join(parts).lower()
-        if key in known:
-            raise ApiError("INVALID_FIELD", f"duplicate field selected: {parts[-1]}", position=path.span[0])
-        known.add(key)
+        parts = self._check_new(path, known)
         shape, owner, alias = self.shape, self._scope.root, self._clauses.alias
         for depth in range(1, len(parts)):
             alias, target = self._scope.parent(parts[:depth], path.span[0])
@@ -148,6 +144,15 @@ class SelectList:
         if item is None:
             raise no_column(parts[-1], owner.name, path.span[0])
         shape.leaves.append((item.name, self._reader(item, alias)))
+
+    def _check_new(self, path: Path, known: set[str]) -> tuple[str, ...]:
+        """Return the parts of a path that is not selected yet."""
+        parts = self._scope.parts(path)
+        key = ".".join(parts).lower()
+        if key in known:
+            raise ApiError("INVALID_FIELD", f"duplicate field selected: {parts[-1]}", position=path.span[0])
+        known.add(key)
+        return parts
 
     def _parent_shape(self, shape: Shape, link: FieldType, target: ObjectType, alias: str) -> Shape:
         assert link.relationship
@@ -164,14 +169,16 @@ class SelectList:
             return compound_reader(item, {part: self._add(f'{alias}."{part}"') for part in item.parts})
         return value_reader(item, self._add(self._scope.column(item, alias)))
 
-    def _add_function(self, column: Column, expression: Expression) -> None:
+    def _add_function(self, column: Column, expression: Expression, known: set[str]) -> None:
         resolved = self._scope.expression(expression)
         if isinstance(expression, Call) and expression.name.lower() in DATE_FUNCTIONS:
             raise malformed_query(f"Field must be grouped or aggregated: {expression.name}", expression.span[0])
         name = column.alias
         if name is None:
-            inner = expression.arguments[0] if isinstance(expression, Call) else None
-            name = resolved.field.name or (inner.parts[-1] if isinstance(inner, Path) else "expr0")
+            inner = _innermost(expression)
+            name = resolved.field.name or (inner.parts[-1] if inner is not None else "expr0")
+            if inner is not None:
+                self._check_new(inner, known)
         place = self._add(resolved.sql, resolved.params)
         self.shape.leaves.append((name, value_reader(resolved.field, place)))
 
@@ -307,6 +314,13 @@ class TypeOfQueries:
             paths = [_name_path(item, path) for path in self._otherwise]
             plan = self._plans[item.name.lower()] = self._plan(item.name, [path for path in paths if path])
         return next(iter(plan.records_by_id([record_id])), None) if plan else None
+
+
+def _innermost(expression: Expression) -> Path | None:
+    """Return the field that an expression is about, without the functions around it."""
+    while isinstance(expression, Call) and expression.arguments:
+        expression = expression.arguments[0]
+    return expression if isinstance(expression, Path) else None
 
 
 def _name_path(item: ObjectType, path: Path) -> Path | None:

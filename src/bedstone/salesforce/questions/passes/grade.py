@@ -15,12 +15,13 @@ SIGNIFICANT_WORDS = NEGATIONS | frozenset(
     "between before after older newer over under more less above below than or my mine owned by each either most least "  # noqa: SIM905
     "highest lowest largest smallest per inactive active top".split()
 )
+PUNCTUATION = frozenset("(),$€£")
 CHANGES = frozenset("delete remove update insert create drop truncate merge change set".split())  # noqa: SIM905
 
 
 def grade(question: Question, draft: QueryDraft, _: SchemaContext) -> None:
     """List the words that were not understood, and lower the confidence for them."""
-    draft.ungrounded = list(dict.fromkeys(_leftover_words(question)))
+    draft.ungrounded = list(dict.fromkeys([*_leftover_words(question), *_impossible_orders(draft)]))
     draft.confidence = round(max(MIN_CONFIDENCE, draft.confidence - WORD_PENALTY * len(draft.ungrounded)), 2)
     if _is_doubtful(question, draft):
         draft.confidence = min(draft.confidence, DOUBTFUL_CONFIDENCE)
@@ -28,15 +29,21 @@ def grade(question: Question, draft: QueryDraft, _: SchemaContext) -> None:
 
 def _leftover_words(question: Question) -> Iterator[str]:
     for place, word in enumerate(question.folded):
-        is_telling = word in SIGNIFICANT_WORDS or (word[0].isalnum() and word not in STOP_WORDS)
+        is_telling = word in SIGNIFICANT_WORDS or (word not in STOP_WORDS and word not in PUNCTUATION)
         if question.is_free(place) and (is_telling or question.is_quoted(place)):
             yield question.text(place)
 
 
+def _impossible_orders(draft: QueryDraft) -> list[str]:
+    """Return the orders that groups do not have: `the latest opportunity of each account`."""
+    if not draft.aggregates and not draft.groups:
+        return []
+    known = (*draft.groups, *(f"{function}({name})" for function, name in draft.aggregates))
+    return [f"order by {order}" for order in draft.orders if not order.startswith(known)]
+
+
 def _is_doubtful(question: Question, draft: QueryDraft) -> bool:
     """Whether a word is left that changes the answer: a number, a quotation, a name, a negation."""
-    if draft.has_guessed_amount and draft.ungrounded:
-        return True
     if not CHANGES.isdisjoint(question.folded[:2]):
         return True
     return any(question.is_free(place) and _changes_answer(question, place) for place in range(len(question)))

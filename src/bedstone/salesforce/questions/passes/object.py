@@ -21,11 +21,30 @@ def find_object(question: Question, schema: SchemaContext) -> QueryDraft | None:
     """Begin a draft with the object that is named first, or that has the fields that are named."""
     question.mentions = tuple(find_mentions(question, schema.names))
     for place, mention in enumerate(question.mentions):
+        if _is_field_of_next(question, schema, place) or _is_followed_by_name(question, place):
+            continue
         if place == 0 or question.folded_at(mention.start - 1) not in BEFORE_FIELDS:
             question.consume(mention.start, mention.end)
             explanation = _explain(question.phrase(mention.start, mention.end), mention)
             return QueryDraft(mention.object, min(0.95, mention.score), explanation)
     return _find_by_fields(question, schema)
+
+
+def _is_field_of_next(question: Question, schema: SchemaContext, place: int) -> bool:
+    """Whether a synonym of an object is a field of the object named next: the price of bikes."""
+    mention = question.mentions[place]
+    if not mention.why.startswith("synonym") or place + 1 >= len(question.mentions):
+        return False
+    following = question.mentions[place + 1]
+    is_joined = question.folded[mention.end : following.start] in (("of",), ("of", "all"), ("of", "the"), ("for",))
+    words = question.words[mention.start : mention.end]
+    return is_joined and schema.fields.find(following.object, words) is not None
+
+
+def _is_followed_by_name(question: Question, place: int) -> bool:
+    """Whether a synonym stands right before the name of the same object: partner accounts."""
+    mention, *others = question.mentions[place:]
+    return bool(others) and others[0].object is mention.object and others[0].start == mention.end
 
 
 def find_mentions(question: Question, names: ObjectNames) -> Iterator[Mention]:

@@ -25,6 +25,8 @@ FUNCTIONS = {
     )
 }
 LABELLED = frozenset({"picklist", "multipicklist", "combobox"})
+CATEGORY_FIELDS = frozenset({"DataCategoryGroupName", "DataCategoryName"})
+HISTORY_FIELDS = frozenset({"Field", "OldValue", "NewValue"})
 NOT_AGGREGATED = frozenset(
     {"boolean", "time", "base64", "address", "location", "multipicklist", "encryptedstring", "anyType"}
 )
@@ -127,11 +129,20 @@ def function_type(call: Call, at: Site) -> Finding | None:
     item = at.argument.field
     if (
         item.type in ("address", "location")
-        or (is_call(call, "tolabel") and not item.choices and item.type not in LABELLED)
+        or (is_call(call, "tolabel") and not _has_label(at.argument))
         or (is_call(call, "convertcurrency") and item.type != "currency")
     ):
         return Finding(f'{call.name}() cannot be used on {item.type} field "{item.name}".', call.span)
     return None
+
+
+def _has_label(found: Resolved) -> bool:
+    """Whether the values of a field are translated: picklists, names of record types and categories, histories."""
+    item, owner = found.field, found.owner.name if found.owner is not None else ""
+    if item.choices or item.type in LABELLED:
+        return True
+    is_history = owner.endswith("History") and item.name in HISTORY_FIELDS
+    return (owner, item.name) == ("RecordType", "Name") or item.name in CATEGORY_FIELDS or is_history
 
 
 @rule("DISTANCE_FORM", "DISTANCE() measures from a location or an address to GEOLOCATION(), in 'mi' or 'km'.")

@@ -74,9 +74,13 @@ def id_wrong_object(value: Text, at: Site) -> Finding | None:
     return Finding(f'Id "{value.value}" has the prefix of {found.name}, but {points}.', value.span)
 
 
-@rule("PICKLIST_VALUE", "A value is an active value of its picklist: an error if that is restricted, else a warning.")
-@broken_by("SELECT Id FROM Account WHERE Rating = 'Hott'")
-@corrected_to("SELECT Id FROM Account WHERE Rating = 'Hot'")
+@rule(
+    "PICKLIST_VALUE",
+    "A value is an active value of its picklist; an org runs any other, also if the picklist is restricted.",
+    severity="warning",
+)
+@broken_by("SELECT Id FROM Account WHERE Rating = 'Hott' LIMIT 1")
+@corrected_to("SELECT Id FROM Account WHERE Rating = 'Hot' LIMIT 1")
 def picklist_value(value: Text, at: Site) -> Finding | None:
     item, written = at.left.field, value.value
     if not item.choices or not written:
@@ -90,9 +94,7 @@ def picklist_value(value: Text, at: Site) -> Finding | None:
     state = "is an inactive value" if known is not None else "is not a value"
     meant = f' Did you mean "{found.names[0]}"?' if found else ""
     message = f'"{written}" {state} of {name}.{meant} Values: {join_names(item.values)}.'
-    if known is None and item.is_restricted:
-        return Finding(message, value.span, None if found.certain is None else soql_string(found.certain))
-    return Finding(message, value.span, severity="warning")
+    return Finding(message, value.span)
 
 
 @rule("LITERAL_QUOTED", "Numbers, booleans, dates and date literals stand without quotes.")
@@ -120,8 +122,8 @@ def date_literal_misuse(value: DateLiteral, at: Site) -> Finding | None:
 @corrected_to("SELECT Id FROM Account WHERE CreatedDate = LAST_N_DAYS:30")
 def date_literal_count(value: DateLiteral, _at: Site) -> Finding | None:
     if value.name in COUNTED_DATE_LITERALS:
-        message = f'{value.name} needs ":n" with n of 1 to {MAX_UNITS:,}.'
-        return Finding(message, value.span) if not 1 <= (value.count or 0) <= MAX_UNITS else None
+        message = f'{value.name} needs ":n" with n of 0 to {MAX_UNITS:,}.'
+        return Finding(message, value.span) if value.count is None or not 0 <= value.count <= MAX_UNITS else None
     if value.name in DATE_LITERALS and value.count is not None:
         return Finding(f"{value.name} takes no number.", value.span)
     return None

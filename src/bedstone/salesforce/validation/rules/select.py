@@ -9,7 +9,7 @@ from bedstone.salesforce.validation.rule import Site, broken_by, corrected_to, r
 from bedstone.salesforce.validation.scope import is_polymorphic
 
 MAX_SUBQUERIES = 20
-MAX_LEVELS_DOWN = 5
+MAX_LEVELS_DOWN = 4  # below the root, which is the first of five levels
 MAX_LEVELS_DOWN_BEFORE = 1  # before NESTED_SINCE
 NESTED_SINCE = 58  # version of the API
 RESERVED_ALIAS = "group"  # the parser rejects every other reserved word
@@ -33,6 +33,15 @@ def alias_not_allowed(column: Column, at: Site) -> Finding | None:
 @corrected_to("SELECT Id, Name FROM Account LIMIT 1")
 def duplicate_field(path: Path, at: Site) -> Finding | None:
     return Finding(f'Field "{path.name}" is selected twice.', path.span) if at.name in at.names else None
+
+
+@rule("DUPLICATE_FIELD", "A function of a field that is selected too has an alias.", stops=False)
+@broken_by("SELECT Amount, FORMAT(Amount) FROM Opportunity LIMIT 1")
+@corrected_to("SELECT Amount, FORMAT(Amount) Formatted FROM Opportunity LIMIT 1")
+def duplicate_function(call: Call, at: Site) -> Finding | None:
+    if at.name not in at.names:
+        return None
+    return Finding(f'Field "{innermost(call).name}" is selected twice: give {call.name}() an alias.', call.span)
 
 
 @rule("ALIAS_RESERVED", "An alias is not a word of SOQL.", stops=False)
@@ -90,9 +99,9 @@ def duplicate_children(child: Query, at: Site) -> Finding | None:
     return None
 
 
-@rule("DEPTH_DOWN", "Child subqueries nest at most five levels (one before API 58).")
-@broken_by("SELECT Id" + ", (SELECT Id" * 6 + " FROM ChildAccounts)" * 6 + " FROM Account LIMIT 1")
-@corrected_to("SELECT Id" + ", (SELECT Id" * 5 + " FROM ChildAccounts)" * 5 + " FROM Account LIMIT 1")
+@rule("DEPTH_DOWN", "A query has at most five levels of parents and children, its own included (two before API 58).")
+@broken_by("SELECT Id" + ", (SELECT Id" * 5 + " FROM ChildAccounts)" * 5 + " FROM Account LIMIT 1")
+@corrected_to("SELECT Id" + ", (SELECT Id" * 4 + " FROM ChildAccounts)" * 4 + " FROM Account LIMIT 1")
 def depth_down(child: Query, at: Site) -> Finding | None:
     depth = at.depth + 1
     allowed = MAX_LEVELS_DOWN if at.api_version >= NESTED_SINCE else MAX_LEVELS_DOWN_BEFORE
@@ -180,6 +189,12 @@ def too_many_subqueries(query: Query, _at: Site) -> Finding | None:
 
 FIELDS = (fields_unknown, fields_empty, fields_limit, fields_duplicate)
 CHILD = (duplicate_children, depth_down, offset_subquery)
+
+
+def innermost(call: Call) -> Path:
+    """Return the field that a call is about, without the functions around it."""
+    argument = call.arguments[0] if call.arguments else Path(())
+    return innermost(argument) if isinstance(argument, Call) else argument if isinstance(argument, Path) else Path(())
 
 
 def selected_fields(call: Call, item: ObjectSchema) -> list[str]:

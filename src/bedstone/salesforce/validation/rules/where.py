@@ -101,7 +101,7 @@ def like_external(node: Comparison, at: Site) -> Finding | None:
     return None
 
 
-@rule("OPERATOR_TYPE", "LIKE is for text, INCLUDES for multi-select picklists; ids and booleans have no order.")
+@rule("OPERATOR_TYPE", "LIKE is for text, INCLUDES for multi-select picklists; booleans have no order.")
 @broken_by("SELECT Id FROM Opportunity WHERE Amount LIKE '5%'")
 @corrected_to("SELECT Id FROM Opportunity WHERE Amount >= 5")
 def operator_type(node: Comparison | Choice, at: Site) -> Finding | None:
@@ -171,4 +171,4 @@ def _takes(operator: str, kind: str) -> bool:
         return kind in TEXT_TYPES and kind not in ("multipicklist", "encryptedstring")
     if operator in ("INCLUDES", "EXCLUDES"):
         return kind == "multipicklist"
-    return kind not in ID_TYPES and kind != "boolean"
+    return kind != "boolean"
