@@ -459,10 +459,10 @@ def test_a_build_reads_only_what_changed(index: Path, tmp_path: Path) -> None:
     (source / "loop").symlink_to(source)
     (source / "broken.md").write_text("---\ntitle: [\n---\n")
     report = build()
-    assert (report.files, report.changed, report.removed) == (2, 1, 1)
+    assert (report.files, report.changed, report.removed) == (3, 2, 1)
     assert [warning.partition(":")[0] for warning in report.warnings] == ["binary.md", "broken.md"]
     (source / ".docs-mcp.json").write_text('{"version": "1", "metadata": {"language": "go"}}')
-    assert build().changed == 2
+    assert build().changed == 3
     (source / ".docs-mcp.json").write_text('{"version": "1", "metadata": {"language": ""}}')
     warnings = build().warnings
     assert [text for text in warnings if "manifest" in text] == [

@@ -181,11 +181,13 @@ def test_bad_files_are_named_and_the_rest_is_built(write: Write, tmp_path: Path)
     assert sorted(report.warnings) == [
         "bad/.docs-mcp.json: chunk_by must be one of: h1, h2, h3, file",
         "binary.md: not a text file (contains NUL bytes)",
-        "broken.md: front matter is not valid YAML: while parsing a flow node",
+        "broken.md: front matter is not valid YAML: while parsing a flow node; used only: nothing",
         "deep.html: The page is nested too deeply.",
         "gone.md: No such file or directory",
-        "latin.md: not valid UTF-8 (byte 3)",
+        "latin.md: not UTF-8; decoded as cp1252",
     ]
+    assert (report.unreadable, report.problem_pages) == (3, 7)
+    assert {"bad/a.md#_preamble", "broken.md#_preamble", "latin.md#_preamble"} <= set(ids(tmp_path / "index"))
     assert first(tmp_path / "index", "fine words") == "good.md#_preamble"
     big_ids = [item for item in ids(tmp_path / "index") if item.startswith("big.md")]
     assert len(big_ids) == 2501
@@ -285,20 +287,17 @@ def test_vectors_of_two_models_never_meet(write: Write, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("date.md", "---\ndate: 2024-02-30\n---\n# X\n"),
-        ("keys.md", "---\nmetadata: {on: x, lang: y}\n---\n# X\n"),
+        ("keys.md", "---\nmetadata: {lang: [x]}\n---\n# X\n"),
         ("hint.md", "---\nmcp_chunking_hint: {chunk_by: []}\n---\n# X\n"),
         ("glob/.docs-mcp.json", '{"version": "1", "overrides": [{"pattern": "[z-a].md"}]}'),
         ("strategy/.docs-mcp.json", '{"version": "1", "strategy": {"chunk_by": []}}'),
     ],
 )
-def test_odd_front_matter_and_manifests_cost_their_files_only(
-    write: Write, tmp_path: Path, name: str, text: str
-) -> None:
+def test_odd_front_matter_and_manifests_cost_no_file(write: Write, tmp_path: Path, name: str, text: str) -> None:
     files = {name: text, "glob/a.md": "# G\n", "strategy/a.md": "# S\n", "fine.md": "# Fine\n\nwords\n"}
     report = build(write(files), tmp_path / "index")
     assert [warning.partition(":")[0] for warning in report.warnings] == [name]
-    assert report.unreadable == 1
+    assert (report.unreadable, report.problem_pages) == (0, 1)
     assert first(tmp_path / "index", "words") == "fine.md#_preamble"
 
 
@@ -337,6 +336,9 @@ def test_an_index_is_not_written_into_other_folders(write: Write) -> None:
 
 def test_nothing_to_index_is_said(write: Write, tmp_path: Path) -> None:
     source = write({".docs-mcp.json": "{", "a.md": "# A\n"})
+    done = bedstone("docs", "build", source, "--out", tmp_path / "index", "--embedding-provider", "none")
+    assert (done.returncode, ids(tmp_path / "index")) == (0, ["a.md#_preamble"])
+    (source / "a.md").write_bytes(b"\0")
     done = bedstone("docs", "build", source, "--out", tmp_path / "index", "--embedding-provider", "none")
     assert done.returncode == 1
     assert "1 file unreadable" in done.stderr
@@ -485,7 +487,7 @@ def test_validating_says_everything_that_is_wrong(write: Write) -> None:
         }
     )
     report = validate_documents(source, lambda *_: None)
-    assert (report.files, report.chunks) == (2, 2)
+    assert (report.files, report.chunks) == (3, 3)
     assert report.errors == [
         "docs/b.md: strategy must be an object",
         "ask.template.yaml: messages must be a non-empty list",
@@ -500,7 +502,7 @@ def test_validating_says_everything_that_is_wrong(write: Write) -> None:
     ]
     printed = bedstone("docs", "validate", source)
     assert printed.returncode == 1
-    assert "Validated 2 files with 2 chunks: 2 errors, 6 warnings." in printed.stdout
+    assert "Validated 3 files with 3 chunks: 2 errors, 6 warnings." in printed.stdout
     assert "Error: docs/b.md: strategy must be an object" in printed.stderr
     (source / "docs/b.md").unlink()
     (source / "ask.template.yaml").unlink()
@@ -683,15 +685,15 @@ def test_one_bad_file_costs_itself(write: Write, tmp_path: Path) -> None:
     )
     (source / "self.md").symlink_to("self.md")
     report = build(source, tmp_path / "index")
-    assert (report.files, report.unreadable) == (3, 2)
+    assert (report.files, report.unreadable) == (4, 1)
     assert any("self.md" in warning for warning in report.warnings)
     corpus = DocsCorpus(tmp_path / "index")
     assert "[2]: http://example.com" in corpus.read("links.md#_preamble")[0][0].text
     corpus.close()
-    (source / "later.md").write_text("---\nx: [\n---\n# Later\n\nother words\n")
+    (source / "later.md").write_bytes(b"\0\1")
     report = build(source, tmp_path / "index")
-    assert (report.files, report.unreadable, report.removed) == (2, 3, 1)
-    assert ids(tmp_path / "index") == ["good.md#_preamble", "links.md#_preamble"]
+    assert (report.files, report.unreadable, report.removed) == (3, 2, 1)
+    assert ids(tmp_path / "index") == ["good.md#_preamble", "links.md#_preamble", "tag.md#_preamble"]
 
 
 def test_a_build_that_failed_leaves_nothing_locked(

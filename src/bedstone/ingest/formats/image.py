@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from bedstone.ingest.extraction import ExtractionError, Notes, Page, ReadOptions
+from bedstone.ingest.extraction import OCR_OFF, ExtractionError, Notes, Page, ReadOptions
 from bedstone.ingest.format import Format
 from bedstone.ingest.ocr import run_ocr
 
@@ -16,6 +16,7 @@ JPEG = Format(
     media_type="image/jpeg",
     magic=(b"\xff\xd8\xff",),
     is_image=True,
+    uses_ocr=True,
     in_contract=True,
 )
 PNG = Format(  # and every other bitmap
@@ -26,6 +27,7 @@ PNG = Format(  # and every other bitmap
     magic=(b"\x89PNG\r\n\x1a\n", b"GIF8", b"II*\0", b"MM\0*"),
     signature=re.compile(rb"\ABM.{4}\0{4}", re.DOTALL),  # BMP: two letters, the size, and zeros that text never has
     is_image=True,
+    uses_ocr=True,
     in_contract=True,
 )
 
@@ -40,13 +42,14 @@ def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
             notes.learn("width", picture.width)
             notes.learn("height", picture.height)
             picture.load()
-            result = run_ocr(picture, options) if options.ocr or options.force_ocr else None
+            result = run_ocr(picture, options) if options.ocr else None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise ExtractionError("too_large", "The picture has too many pixels.") from None
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError):
         raise ExtractionError("damaged", "Not a picture, or the file is corrupt.") from None
     if result is None:
         notes.leave_out("picture", "picture")
+        notes.warn(f"{OCR_OFF}: the picture was not searched for text")
         yield Page("")
     else:
         notes.leave_out("uncertain OCR", result.uncertain)

@@ -24,6 +24,7 @@ FORMAT = Format(
     media_type="application/vnd.openxmlformats-officedocument.presentationml.presentation",
     zip_member="ppt/",
     is_resumable=True,
+    splits_pages=True,
     in_contract=True,
 )
 P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"

@@ -25,6 +25,7 @@ FORMAT = Format(
     media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     zip_member="xl/",
     zip_media_type=b"spreadsheet",
+    splits_pages=True,
     in_contract=True,
 )
 MAX_CELLS = 20_000_000  # of one sheet
@@ -53,8 +54,8 @@ def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
             yield Page(join_blocks([heading(1, name), text, *extras.blocks(name, number)]), number, len(names))
     except PasswordError:
         raise ExtractionError("password_required", "The workbook requires a password.") from None
-    except (CalamineError, OSError, ValueError) as error:
-        raise ExtractionError("damaged", f"The workbook is corrupt ({error}).") from None
+    except (CalamineError, OSError, ValueError):
+        raise ExtractionError("damaged", "Not a workbook, or the file is corrupt.") from None
 
 
 class _Extras:

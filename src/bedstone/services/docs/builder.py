@@ -13,15 +13,18 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedstone.errors import BedstoneError
+from bedstone.errors import BedstoneError, explain
 from bedstone.records import Document, DocumentAndChunks
 from bedstone.search.indexes.keyword import KeywordIndex
+from bedstone.services.docs.description import describe
 from bedstone.services.docs.index_folder import VECTORS, IndexFolder
-from bedstone.services.docs.metadata import CorpusMetadata, EmbeddingOrigin, Facet, IndexStats
-from bedstone.services.docs.source.folder import DocumentsFolder, SourceFile
+from bedstone.services.docs.metadata import DEFAULT_DESCRIPTION, CorpusMetadata, EmbeddingOrigin, Facet, IndexStats
+from bedstone.services.docs.source.folder import PROBLEMS, DocumentsFolder, SourceFile
+from bedstone.services.docs.source.listing import PageProblem, SkippedFile
 from bedstone.services.docs.source.manifest import FacetSettings, Manifest, ignored_words, root_manifest
 from bedstone.services.docs.source.prompt_templates import read_templates
-from bedstone.store.engine import Store, StoreVersionMismatch
+from bedstone.settings.own_files import OwnFiles
+from bedstone.store.engine import Store, StoreDamaged, StoreVersionMismatch
 from bedstone.store.opening import open_store
 
 if TYPE_CHECKING:  # a build without vectors never loads numpy
@@ -47,6 +50,7 @@ class BuildOptions:
     tool_descriptions: dict[str, str] = field(default_factory=dict)
     fresh: bool = False
     workers: int | None = None  # threads that embed; default: the number the embedder prefers
+    own_files: OwnFiles = field(default_factory=OwnFiles)  # of the server, which are not documents
 
 
 @dataclass(frozen=True)
@@ -57,9 +61,20 @@ class BuildReport:
     chunks: int
     changed: int
     removed: int
-    unreadable: int
-    warnings: Sequence[str]
+    problems: Sequence[PageProblem]  # pages that are not indexed, or without a part of what they say
+    skipped: Sequence[SkippedFile]  # left out on purpose
+    warnings: Sequence[str]  # the problems, and what is wrong with settings
     words: Mapping[str, str]  # what agents read in addition to the documents, by where they read it
+
+    @property
+    def problem_pages(self) -> int:
+        """Number of pages with problems."""
+        return len({problem.path for problem in self.problems})
+
+    @property
+    def unreadable(self) -> int:
+        """Number of pages that are not indexed."""
+        return len({problem.path for problem in self.problems if not problem.is_indexed})
 
 
 class DocsBuilder:
@@ -68,7 +83,7 @@ class DocsBuilder:
     def __init__(
         self, docs: Path, index: Path, embedder: "Embedder | None", options: BuildOptions, on_progress: OnProgress
     ) -> None:
-        self._folder = DocumentsFolder(docs)
+        self._folder = DocumentsFolder(docs, options.own_files)
         self._docs = docs
         self._index = IndexFolder(index)
         self._embedder = embedder
@@ -77,7 +92,7 @@ class DocsBuilder:
         self._warnings: list[str] = []
         self._touched: list[Document] = []
         self._rebuilt = False
-        self._unreadable: set[str] = set()
+        self._problems: list[PageProblem] = []
         self._published = self._index.metadata or CorpusMetadata()
         self._cursor_key = self._published.cursor_key or secrets.token_hex(32)
 
@@ -87,10 +102,10 @@ class DocsBuilder:
             return self._build(fresh=self._options.fresh)
         except sqlite3.OperationalError:  # a full disk or a lock: the files are intact
             raise
-        except (sqlite3.DatabaseError, ValueError) as error:
+        except (sqlite3.DatabaseError, StoreDamaged, ValueError) as error:
             # The files of the build are corrupt; the documents are not.
             logger.warning("Rebuilding the index from scratch: %s", error, extra={"action": "docs_rebuilt"})
-            self._warnings, self._touched, self._unreadable = [], [], set()
+            self._warnings, self._touched, self._problems = [], [], []
             return self._build(fresh=True)
 
     def _build(self, *, fresh: bool) -> BuildReport:
@@ -113,15 +128,22 @@ class DocsBuilder:
                 self._index_vectors(work, store, self._embedder)
             store.seal()
             metadata, counts = self._metadata(store, embedding), store.counts()
+            empty = _empty_pages(store)
             store.close()  # before its folder is renamed
             if self._is_published(metadata):
                 self._index.discard(work)
             else:
                 self._index.publish(work, metadata, last=True)
-        warnings = list(dict.fromkeys(self._warnings))  # an invalid manifest warns once per file
-        unreadable = len(self._unreadable)
-        words = _words_for_agents(metadata)
-        return BuildReport(counts.documents, counts.chunks, changed, removed, unreadable, warnings, words)
+        return BuildReport(
+            files=counts.documents,
+            chunks=counts.chunks,
+            changed=changed,
+            removed=removed,
+            problems=self._problems,
+            skipped=[*self._folder.listing.skipped, *empty],
+            warnings=list(dict.fromkeys(self._warnings)),
+            words=_words_for_agents(metadata),
+        )
 
     @staticmethod
     def _open_store(work: Path) -> Store:
@@ -146,13 +168,15 @@ class DocsBuilder:
     def _update(self, store: Store) -> tuple[int, int]:
         known = {document.id: document for document in store.documents(limit=2**31)}
         paths = self._folder.paths()
+        self._note(*self._folder.listing.problems)
         files = self._changed_files(paths, known)
         changed = 0
         while batch := list(islice(files, BATCH_FILES)):
             store.put(self._chunk_files(batch))
             changed += len(batch)
         store.update_documents(self._touched)
-        removed = sorted(set(known) - set(paths) | known.keys() & self._unreadable)
+        lost = {problem.path for problem in self._problems if not problem.is_indexed}
+        removed = sorted(set(known) - set(paths) | known.keys() & lost)
         store.delete(removed)
         return changed, len(removed)
 
@@ -160,19 +184,21 @@ class DocsBuilder:
         for number, path in enumerate(paths, start=1):
             self._on_progress("Reading", number, len(paths))
             old = known.get(path)
+            if reason := self._folder.manifest_problem(path):  # one warning is enough for all its pages
+                self._problems.append(PageProblem(path, f"indexed without its manifest ({reason})", is_indexed=True))
             if old and old.attributes.get("signature") and old.attributes["signature"] == self._folder.signature(path):
+                self._note_unused(path, old.attributes.get(PROBLEMS, "").splitlines())
                 continue
             try:
                 file = self._folder.read(path)
             except BedstoneError as error:
-                self._warnings.append(error.message)
-                self._unreadable.add(path)
+                self._note(PageProblem(path, error.message.removeprefix(f"{path}: ")))
                 continue
             except Exception as error:
                 logger.exception("Cannot read %s", path, extra={"action": "docs_file_failed"})
-                self._warnings.append(f"{path}: cannot be read ({type(error).__name__}: {error})")
-                self._unreadable.add(path)
+                self._note(PageProblem(path, f"cannot be read: {explain(error)}; see the log"))
                 continue
+            self._note_unused(path, file.problems)
             if old is None or old.digest != file.digest:
                 yield file
             elif file.signature and file.signature != old.attributes.get("signature"):
@@ -185,7 +211,14 @@ class DocsBuilder:
                 yield file.document()
             except Exception as error:
                 logger.exception("Cannot chunk %s", file.path, extra={"action": "docs_file_failed"})
-                self._warnings.append(f"{file.path}: cannot be chunked ({type(error).__name__}: {error})")
+                self._note(PageProblem(file.path, f"cannot be chunked: {explain(error)}; see the log"))
+
+    def _note_unused(self, path: str, reasons: Sequence[str]) -> None:
+        self._note(*(PageProblem(path, reason, is_indexed=True) for reason in reasons))
+
+    def _note(self, *problems: PageProblem) -> None:
+        self._problems += problems
+        self._warnings += map(str, problems)
 
     def _index_keywords(self, work: Path, store: Store) -> None:
         last = store.last_change()
@@ -218,6 +251,9 @@ class DocsBuilder:
             return
         vectors = VectorIndex(store, embedder.dimensions, embedder.max_component, work / VECTORS)
         vectors.catch_up(lambda done: self._on_progress("Indexing vectors", done, total))
+        vectors.finish()
+        for old in work.glob(f"{VECTORS}.damaged-*"):
+            old.unlink()
         self._rebuilt = vectors.save() or self._rebuilt
 
     def _metadata(self, store: Store, embedding: EmbeddingOrigin | None) -> CorpusMetadata:
@@ -225,14 +261,16 @@ class DocsBuilder:
         manifests, errors = self._folder.all_manifests()
         self._warnings += [*errors, *ignored_words(manifests)]
         before = CorpusMetadata() if self._options.fresh else self._published
+        description = self._options.description or before.given_description
         instructions = self._options.instructions or before.given_instructions
         taxonomy = _build_taxonomy(store, manifests)
-        taxonomy, problems = usable_facets(taxonomy, manifests)
-        self._warnings += problems
-        templates, errors, warnings = read_templates(self._folder.root, self._folder.template_paths())
-        self._warnings += errors + warnings
+        taxonomy, unusable = usable_facets(taxonomy, manifests)
+        self._warnings += unusable
+        templates, problems, warnings = read_templates(self._folder.root, self._folder.template_paths())
+        self._note(*(problem for problem in problems if problem not in self._problems))
+        self._warnings += warnings
         return CorpusMetadata(
-            description=self._options.description or before.description,
+            description=description or describe(store),
             taxonomy=taxonomy,
             stats=IndexStats(
                 total_chunks=counts.chunks,
@@ -244,11 +282,18 @@ class DocsBuilder:
             files=store.titles(),
             prompts=tuple(templates),
             tool_descriptions={**before.tool_descriptions, **self._options.tool_descriptions},
+            given_description=description,
             given_instructions=instructions,
             instructions=instructions or root_manifest(manifests).instructions,
             cursor_key=self._cursor_key,
             state=_content_state(store),
         )
+
+
+def _empty_pages(store: Store) -> list[SkippedFile]:
+    """Return the pages without text, which no search can find."""
+    counts = store.chunk_counts()
+    return [SkippedFile(path, "no text") for path in store.titles() if not counts.get(path)]
 
 
 def _content_state(store: Store) -> str:
@@ -298,7 +343,9 @@ def _default_description(facet: str) -> str:
 
 def _words_for_agents(metadata: CorpusMetadata) -> dict[str, str]:
     """Return what the index tells agents in addition to the documents: instructions, descriptions, prompts."""
-    words = {"instructions": metadata.instructions} if metadata.instructions else {}
+    is_derived = metadata.description not in (metadata.given_description, DEFAULT_DESCRIPTION)
+    words = {"description of the corpus": metadata.description} if is_derived else {}
+    words |= {"instructions": metadata.instructions} if metadata.instructions else {}
     words |= {f"description of {name}": text for name, text in sorted(metadata.tool_descriptions.items())}
     for key, facet in metadata.taxonomy.items():
         if facet.description != _default_description(key):

@@ -1,21 +1,23 @@
 """One docs corpus as agents use it: search with facets, read chunks with their neighbours."""
 
+import logging
 import re
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bedstone.errors import NotFound
 from bedstone.records import ChunkHead, Document, StoredChunk
 from bedstone.search.embedding import QueryEmbedder
 from bedstone.search.filters import AllOf, AnyOf, Filter, Missing, OneOf
 from bedstone.search.hits import Mode, SearchRequest, SearchResponse
-from bedstone.search.index import Weights
+from bedstone.search.index import Access, IndexDamaged, Weights
 from bedstone.search.indexes.opening import open_index
 from bedstone.search.retriever import DEPTHS, Profile, Retriever
-from bedstone.services.docs.hints import nearest_ids, suggest_spellings
+from bedstone.services.docs.hints import nearest_ids, suggest_spellings, unknown_words
 from bedstone.services.docs.index_folder import IndexFolder
 from bedstone.services.docs.metadata import EmbeddingOrigin, Facet
 from bedstone.store.opening import open_store
@@ -23,7 +25,11 @@ from bedstone.store.opening import open_store
 if TYPE_CHECKING:  # keyword search alone never loads numpy
     from bedstone.search.embedder import Embedder
 
+logger = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
 PART = re.compile(r"[-_]part-[0-9-]+$")
+ANCHOR = re.compile(r"[\w:.-]+")
 SCOPES = ("sdk-specific", "global-guide")
 HINT_DEPTH = 50
 MAX_FAST_CHUNKS = 30_000
@@ -59,25 +65,66 @@ class DocsCorpus:
         self.metadata = metadata
         self._store = open_store(generation / "store.sqlite", read_only=True)
         embedding = _query_embedder(metadata.embedding, embedder_for)
+        self._embedding = embedding
         self._embedder = embedding.embedder
-        self._index = open_index(self._store, generation, self._embedder, "read")
-        self._index.catch_up()
+        self._generation = generation
+        self._lock = threading.Lock()
+        self.problem: str | None = None  # with the index in the folder; the corpus answers from memory then
         # The facets of all corpora that are searched together.
         self.shared_facets: Collection[str] = metadata.taxonomy.keys()
         self._collapsed = [key for key, facet in metadata.taxonomy.items() if facet.collapses_variants]
-        self._retriever = Retriever(
-            self._store,
-            self._index,
-            embedding,
-            Profile(
-                weights=weights or Weights(),
-                promotes_documents=True,
-                windows=WINDOWS,
-                group_key=variant_key,
-                context_of=_path_and_breadcrumb,
-                is_static=True,
-            ),
+        self._profile = Profile(
+            weights=weights or Weights(),
+            promotes_documents=True,
+            windows=WINDOWS,
+            # Whether a chunk is a hit must not depend on the others, or a filter would lose hits.
+            skips_unrelated=True,
+            group_key=variant_key,
+            context_of=_path_and_breadcrumb,
+            is_static=True,
         )
+        try:
+            self._use("read")
+        except IndexDamaged as error:
+            self._use_memory(error)
+        except BaseException:
+            self._store.close()
+            raise
+
+    def _use(self, access: Access) -> None:
+        index = open_index(self._store, self._generation, self._embedder, access)
+        index.catch_up()
+        self._retriever = Retriever(self._store, index, self._embedding, self._profile)
+
+    def _use_memory(self, error: IndexDamaged) -> None:
+        """Build the index again in memory: the published files belong to `bedstone docs build`."""
+        self.problem = (
+            f"The index in {self._generation.parent} is damaged, searches use a copy in memory: {error.message}. "
+            f"Build it again with: bedstone docs build DIR --out {self._generation.parent} --rebuild-cache"
+        )
+        logger.error("%s", self.problem, extra={"action": "index_rebuilt"})
+        self._use("memory")
+
+    def _answer(self, ask: Callable[[Retriever], Answer]) -> Answer:
+        retriever = self._retriever
+        try:
+            return ask(retriever)
+        except IndexDamaged as error:
+            self._replace(retriever, error)
+            return ask(self._retriever)
+
+    def _replace(self, retriever: Retriever, error: IndexDamaged) -> None:
+        with self._lock:
+            if self._retriever is retriever:
+                self._use_memory(error)
+
+    def verify(self) -> None:
+        """Read all files of the index; some damage is not seen by any search."""
+        retriever = self._retriever
+        try:
+            retriever.index.verify()
+        except IndexDamaged as error:
+            self._replace(retriever, error)
 
     @property
     def state(self) -> str:
@@ -98,20 +145,30 @@ class DocsCorpus:
         self, query: str, filters: Mapping[str, str], offset: int = 0, limit: int = 10, mode: Mode = "hybrid"
     ) -> SearchResponse:
         """Return a page of hits."""
-        return self._retriever.search(self._request(query, filters, offset=offset, limit=limit, mode=mode))
+        request = self._request(query, filters, offset=offset, limit=limit, mode=mode)
+        return self._answer(lambda retriever: retriever.search(request))
 
     def has_results(self, query: str, filters: Mapping[str, str]) -> bool:
         """Return whether a search finds anything."""
-        return bool(self._retriever.select(self._request(query, filters), 1).candidates)
+        request = self._request(query, filters)
+        return self._answer(lambda retriever: bool(retriever.select(request, 1).candidates))
 
     def read(self, chunk_id: str, context: int = 0) -> tuple[list[StoredChunk], int, int]:
         """Return a chunk with its neighbours, its position among them, and the number of chunks in the file."""
-        target = self._store.chunk(chunk_id)
+        target = self._store.chunk(chunk_id) or self._chunk_at_anchor(chunk_id)
         if target is None:
             raise ChunkNotFound(chunk_id)
         chunks, position = self._store.chunks_of(target.head.document_id), target.head.position
         first = max(0, position - context)
         return chunks[first : position + context + 1], position - first, len(chunks)
+
+    def _chunk_at_anchor(self, chunk_id: str) -> StoredChunk | None:
+        """Return the chunk with a heading that has this id of its own, as links to the page use it."""
+        path, _, anchor = chunk_id.rpartition("#")
+        if not path or not ANCHOR.fullmatch(anchor):
+            return None
+        mark = re.compile(rf"^.*\S.*\{{(?::|/\*)?\s*#?{re.escape(anchor)}(?=[\s*}}])[^{{}}\n]*\}}\s*$", re.MULTILINE)
+        return next((stored for stored in self._store.chunks_of(path) if mark.search(stored.text)), None)
 
     def nearest_ids(self, chunk_id: str) -> list[str]:
         """Suggest ids for one that does not exist."""
@@ -128,7 +185,7 @@ class DocsCorpus:
     @property
     def chunk_count(self) -> int:
         """Number of chunks."""
-        return self._index.chunk_count
+        return self._retriever.index.chunk_count
 
     def documents(self) -> list[Document]:
         """Return every file, by path."""
@@ -143,7 +200,7 @@ class DocsCorpus:
     @cached_property
     def facets(self) -> Mapping[str, Mapping[str, int]]:
         """The number of chunks with each value of each facet."""
-        return self._index.count_facets(None, None)
+        return self._answer(lambda retriever: retriever.count_facets(None, None))
 
     def text(self, path: str) -> str | None:
         """Return a whole file as it was indexed."""
@@ -153,24 +210,30 @@ class DocsCorpus:
     def close(self) -> None:
         """Release the files."""
         self._store.close()
-        self._index.close()
+        self._retriever.index.close()
 
     def count_facets(self, query: str, filters: Mapping[str, str]) -> Mapping[str, Mapping[str, int]]:
         """Count the chunks with each value of each facet, among those with a term of the query."""
-        return self._retriever.count_facets(query, self._filter(filters))
+        passing = self._filter(filters)
+        return self._answer(lambda retriever: retriever.count_facets(query, passing))
 
     def facet_values(self, query: str, filters: Mapping[str, str], key: str) -> set[str]:
         """Return the values of a facet for which a query has results."""
         if counts := self.count_facets(query, filters).get(key):
             return set(counts)
-        nearest = self._retriever.select(self._request(query, filters), HINT_DEPTH).candidates
+        request = self._request(query, filters)
+        nearest = self._answer(lambda retriever: retriever.select(request, HINT_DEPTH).candidates)
         heads = self._retriever.heads(nearest)
         facets = (heads[candidate.rowid].facets for candidate in nearest)
         return {values[key] for values in facets if key in values}
 
+    def unknown_words(self, query: str) -> list[str]:
+        """Return the words of a query that no chunk has."""
+        return unknown_words(self._retriever, query)
+
     def suggest_spellings(self, query: str) -> list[str]:
         """Return words with a similar spelling for those that the corpus does not have."""
-        return suggest_spellings(self._store, self._retriever, query)
+        return self._answer(lambda retriever: suggest_spellings(self._store, retriever, query))
 
     def _request(
         self, query: str, filters: Mapping[str, str], *, offset: int = 0, limit: int = 1, mode: Mode = "hybrid"

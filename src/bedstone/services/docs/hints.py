@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import PurePosixPath
 
-from bedstone.search.hits import SearchRequest
+from bedstone.search.hits import Hit, SearchRequest
 from bedstone.search.matching import Matcher
 from bedstone.search.retriever import Retriever
-from bedstone.search.terms import WORD, normalize_query, terms
+from bedstone.search.terms import WORD, normalize_query, stop_terms, terms
 from bedstone.store.engine import Store
 
 MAX_HASHES_IN_ID = 8  # a path may contain #
@@ -43,13 +43,35 @@ def nearest_ids(store: Store, paths: Sequence[str], chunk_id: str) -> list[str]:
     return [stored.head.id for name in near[:MAX_SUGGESTED_IDS] for stored in store.chunks_of(name)[:1]]
 
 
+def unknown_words(retriever: Retriever, query: str) -> list[str]:
+    """Return the words of a query that no chunk has, not even as parts of an identifier."""
+    words = _unknown_words(retriever, query)
+    return [word for word in words if not retriever.select(SearchRequest(word, mode="keyword"), 1).candidates]
+
+
+def significant_words(query: str) -> list[str]:
+    """Return the words of a query that are not stop words, each once."""
+    words = dict.fromkeys(WORD.findall(normalize_query(query)))
+    return [word for word in words if not stop_terms().issuperset(terms(word))]
+
+
+def covered_share(query: str, hit: Hit) -> float:
+    """Return the share of a query's terms that a hit shows: in its snippet, its headings or its path."""
+    matcher = Matcher(query)
+    shown = "\n".join([hit.snippet.text, *hit.head.breadcrumb, hit.head.document_id])
+    return len({term for _, _, term in matcher.find(shown)}) / max(len(matcher.terms), 1)
+
+
 def suggest_spellings(store: Store, retriever: Retriever, query: str) -> list[str]:
     """Return words with a similar spelling for those that the corpus does not have."""
-    index = retriever.index
-    words = dict.fromkeys(WORD.findall(normalize_query(query)))
-    unknown = [word for word in words if not any(map(index.document_frequency, terms(word)))]
-    similar = (term for word in unknown[:MAX_MISSPELT_WORDS] for term in index.suggest_terms(word))
+    unknown = _unknown_words(retriever, query)
+    similar = (term for word in unknown[:MAX_MISSPELT_WORDS] for term in retriever.index.suggest_terms(word))
     return [_restore_ending(store, retriever, term) for term in similar]
+
+
+def _unknown_words(retriever: Retriever, query: str) -> list[str]:
+    words = dict.fromkeys(WORD.findall(normalize_query(query)))
+    return [word for word in words if not any(map(retriever.index.document_frequency, terms(word)))]
 
 
 def _restore_ending(store: Store, retriever: Retriever, term: str) -> str:

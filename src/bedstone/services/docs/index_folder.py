@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from bedstone.errors import InvalidInput, NotFound, Unavailable
+from bedstone.errors import InvalidInput, NotFound, Unavailable, explain
 from bedstone.services.docs.metadata import METADATA_VERSION, CorpusMetadata
 from bedstone.store.locks import FileLock
 
@@ -41,7 +41,7 @@ class IndexFolder:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError) as error:
-            raise InvalidInput(f"Cannot read the index in {self.path}: {error}") from error
+            raise InvalidInput(f"Cannot read the index in {self.path}: {explain(error)}. Build it again.") from error
         version = str(data.get("metadata_version")) if isinstance(data, dict) else "none"
         if version.partition(".")[0] != METADATA_VERSION.partition(".")[0]:
             raise InvalidInput(f"Unsupported metadata_version major: expected 1.x.x, got {version}")

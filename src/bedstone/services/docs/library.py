@@ -8,10 +8,13 @@ from bedstone.records import ChunkHead, Document, StoredChunk
 from bedstone.search.cursor import make_cursor, read_cursor
 from bedstone.search.hits import Hit, Mode
 from bedstone.services.docs.corpus import ChunkNotFound, DocsCorpus, FileFacts
-from bedstone.services.docs.hints import Hint
+from bedstone.services.docs.hints import Hint, covered_share, significant_words
 from bedstone.services.docs.metadata import CORPUS, CorpusMetadata, Facet
 
 MAX_PAGED_HITS = 5_000
+MAX_NAMED_WORDS = 5  # that no page has
+GOOD_SCORE = 0.5  # from it on, a hit probably answers the query
+WEAK_SCORE = 0.05  # below it, a hit shares a word with the query by chance
 
 
 @dataclass(frozen=True)
@@ -21,19 +24,32 @@ class DocPage:
     hits: Sequence[Hit]
     next_cursor: str | None
     hint: Hint | None
+    notice: str | None = None  # why results may be incomplete
 
 
 class DocsLibrary:
     """The open corpora by name."""
 
-    def __init__(self, corpora: Mapping[str, DocsCorpus]) -> None:
+    def __init__(self, corpora: Mapping[str, DocsCorpus], unavailable: Mapping[str, str] | None = None) -> None:
+        """Serve corpora; `unavailable` are those that cannot be opened, with the reasons."""
         self._corpora = corpora
-        self._is_single = len(corpora) == 1
+        self.unavailable = unavailable or {}
+        self._is_single = len(corpora) + len(self.unavailable) == 1
         # The same on every replica that serves the same corpora.
         self._cursor_key = "".join(sorted(corpus.metadata.cursor_key for corpus in corpora.values()))
         self._state = ",".join(corpora[name].state for name in sorted(corpora))
         for corpus in corpora.values():
             corpus.shared_facets = self.facets
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong with corpora: those that cannot be opened, and those that answer from memory."""
+        return [*self.unavailable.values(), *(item.problem for item in self._corpora.values() if item.problem)]
+
+    def verify(self) -> None:
+        """Read all files of the indexes."""
+        for corpus in self._corpora.values():
+            corpus.verify()
 
     @property
     def metadata(self) -> dict[str, CorpusMetadata]:
@@ -71,7 +87,8 @@ class DocsLibrary:
         return DocPage(
             hits=hits,
             next_cursor=make_cursor(self._cursor_key, self._state, (end, lowest), query, filters) if more else None,
-            hint=None if hits or offset else self._hint(query, filters),
+            hint=None if offset else self._doubt(query, hits) if hits else self._hint(query, filters),
+            notice=" ".join(self.unavailable.values()) or None,
         )
 
     def read(self, chunk_id: str, context: int = 0) -> tuple[list[StoredChunk], int, int]:
@@ -170,6 +187,20 @@ class DocsLibrary:
         inside = {key: value for key, value in filters.items() if key != CORPUS}
         return [(name, corpus, inside) for name, corpus in self._corpora.items() if filters.get(CORPUS, name) == name]
 
+    def _doubt(self, query: str, hits: Sequence[Hit]) -> Hint | None:
+        """Return a hint where hits share a word with the query by chance."""
+        best = hits[0]
+        if best.score >= (WEAK_SCORE if "semantic" in best.matched_by else GOOD_SCORE):
+            return None
+        words = significant_words(query)
+        missing = [corpus.unknown_words(query) for corpus in self._corpora.values()]
+        unknown = [word for word in missing[0] if all(word in others for others in missing)]
+        is_chance = best.score < WEAK_SCORE and 2 * covered_share(query, best) <= 1
+        if len(words) == 1 or not (is_chance or 2 * len(unknown) > len(words)):
+            return None
+        named = f" No page has: {', '.join(unknown[:MAX_NAMED_WORDS])}." if unknown else ""
+        return Hint(f"Probably nothing fits this query: the best score is {best.score:.2f}.{named} Try other words.")
+
     def _hint(self, query: str, filters: Mapping[str, str]) -> Hint:
         """Suggest other values for the filters, and other spellings."""
         similar = dict.fromkeys(word for corpus in self._corpora.values() for word in corpus.suggest_spellings(query))
@@ -186,7 +217,8 @@ class DocsLibrary:
                 found = {item for _, corpus, inside in selected for item in corpus.facet_values(query, inside, key)}
             if values := sorted(found - {value}):
                 suggestions[key] = values
-        return Hint(f"0 results found for query '{query}' with filters {chosen}.{spelling}", suggestions)
+        wider = "" if suggestions else f" There are results without {' and '.join(filters)}."
+        return Hint(f"0 results found for query '{query}' with filters {chosen}.{wider}{spelling}", suggestions)
 
     def _nearest(self, chunk_id: str) -> list[tuple[str, str]]:
         return [

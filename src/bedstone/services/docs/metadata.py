@@ -91,6 +91,7 @@ class CorpusMetadata:
     files: Mapping[str, str] = field(default_factory=dict)  # title by path
     prompts: "tuple[PromptTemplate, ...]" = ()
     tool_descriptions: Mapping[str, str] = field(default_factory=dict)
+    given_description: str | None = None  # by an option of this or an earlier build
     given_instructions: str | None = None  # by an option of this or an earlier build
     instructions: str | None = None  # given, or those of a manifest
     cursor_key: str = ""
@@ -101,14 +102,17 @@ class CorpusMetadata:
     def from_json(cls, data: Mapping[str, Any]) -> "CorpusMetadata":
         """Restore the metadata; raise KeyError or TypeError if they are incomplete."""
         embedding = data.get("embedding")
+        description = data.get("corpus_description", DEFAULT_DESCRIPTION)
+        is_given = description != DEFAULT_DESCRIPTION and not data.get("derived_description")
         return cls(
-            description=data.get("corpus_description", DEFAULT_DESCRIPTION),
+            description=description,
             taxonomy={key: Facet.from_json(entry) for key, entry in data.get("taxonomy", {}).items()},
             stats=IndexStats.from_json(data.get("stats", {})),
             embedding=EmbeddingOrigin.from_json(embedding) if embedding else None,
             files={path: entry["title"] for path, entry in data.get("files", {}).items()},
             prompts=_restore_prompts(data.get("prompts")),
             tool_descriptions=data.get("tool_descriptions", {}),
+            given_description=description if is_given else None,
             given_instructions=data.get("told_instructions"),
             instructions=data.get("mcpServerInstructions"),
             cursor_key=data.get("cursor_key", ""),
@@ -118,9 +122,11 @@ class CorpusMetadata:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON for the index."""
+        is_derived = self.given_description is None and self.description != DEFAULT_DESCRIPTION
         return {
             "metadata_version": METADATA_VERSION,
             "corpus_description": self.description,
+            **({"derived_description": True} if is_derived else {}),
             "taxonomy": {key: facet.to_json() for key, facet in self.taxonomy.items()},
             "stats": asdict(self.stats),
             "embedding": self.embedding.to_json() if self.embedding else None,

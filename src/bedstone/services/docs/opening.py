@@ -10,6 +10,7 @@ from bedstone.services.docs.index_folder import IndexFolder
 from bedstone.services.docs.service import DocsService
 from bedstone.services.service import ServiceContext
 from bedstone.settings import Settings, layout
+from bedstone.settings.own_files import OwnFiles
 
 if TYPE_CHECKING:
     from bedstone.services.docs.builder import BuildReport
@@ -66,7 +67,8 @@ def _make_watcher(context: ServiceContext, docs: Path, index: Path) -> "CorpusWa
     from bedstone.services.docs.watcher import CorpusWatcher  # noqa: PLC0415
 
     IndexFolder(index).claim(docs)
-    options = BuildOptions(workers=max(1, (os.cpu_count() or 1) - 1))  # one core stays free for searches
+    workers = max(1, (os.cpu_count() or 1) - 1)  # one core stays free for searches
+    options = BuildOptions(workers=workers, own_files=OwnFiles.of(context.settings))
 
     def build() -> "BuildReport":
         return DocsBuilder(docs, index, context.embedders.get(), options, lambda *_: None).build()

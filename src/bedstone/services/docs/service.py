@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from anyio import to_thread
 
-from bedstone.errors import InvalidSetting
+from bedstone.errors import InvalidSetting, explain
 from bedstone.services.docs.index_folder import METADATA, IndexFolder
 from bedstone.services.docs.metadata import CorpusMetadata
 from bedstone.services.service import DATE, Service
@@ -81,8 +81,19 @@ class DocsService(Service):
                 self._library = None
 
     def problems(self) -> Sequence[str]:
-        """Return why a newer index cannot be opened; the one before still answers."""
-        return [self._problem] if self._problem else []
+        """Return what is wrong with served indexes, why a newer one cannot be opened, or why a search fails."""
+        served = self._library.problems if self._library is not None else []
+        found = [*([self._problem] if self._problem else []), *served]
+        problem = None if found else self._find_search_problem()
+        return [problem] if problem else found
+
+    def _find_search_problem(self) -> str | None:
+        """Search as agents do; return why that fails, or None."""
+        try:
+            self.library.compare("probe", {}, 1, "keyword")
+        except Exception as error:  # noqa: BLE001 - what fails here fails for agents
+            return f"Cannot search the docs: {error}"
+        return None
 
     async def figures(self) -> Sequence[tuple[str, str]]:
         """Return how many corpora, files and chunks there are, and how fresh they are."""
@@ -138,10 +149,22 @@ class DocsService(Service):
     def _open_library(self) -> "DocsLibrary":
         from bedstone.services.docs.corpus import DocsCorpus  # noqa: PLC0415
         from bedstone.services.docs.library import DocsLibrary  # noqa: PLC0415
+        from bedstone.store.engine import StoreUnavailable  # noqa: PLC0415
 
-        return DocsLibrary(
-            {name: DocsCorpus(path, self._embedder_for, weights=self._weights) for name, path in self._indexes.items()}
-        )
+        corpora, unavailable = {}, {}
+        for name, path in self._indexes.items():
+            try:
+                corpora[name] = DocsCorpus(path, self._embedder_for, weights=self._weights)
+            except StoreUnavailable as error:
+                unavailable[name] = (
+                    f"The docs index {name!r} cannot be opened: {error.message} Build it again with: bedstone docs "
+                    f"build DIR --out {path} --rebuild-cache"
+                )
+        if not corpora:
+            raise StoreUnavailable(next(iter(unavailable.values())))
+        for text in unavailable.values():
+            logger.error("%s", text, extra={"action": "docs_not_opened"})
+        return DocsLibrary(corpora, unavailable)
 
     def _published_metadata(self) -> dict[str, CorpusMetadata]:
         return {name: IndexFolder(path).existing_metadata for name, path in self._indexes.items()}
@@ -149,14 +172,18 @@ class DocsService(Service):
     def _follow(self) -> None:
         """Open newer indexes as they are published, and close replaced ones once no search uses them."""
         seen: list[int] = []
+        verified: DocsLibrary | None = None
         while not self._stop.wait(FOLLOW_SECONDS):
             try:
                 changed = [(path / METADATA).stat().st_mtime_ns for path in self._indexes.values()]
                 if changed != seen:
                     self._swap()
                 seen, self._problem = changed, None
+                if (library := self._library) is not None and library is not verified:
+                    verified = library
+                    library.verify()
             except Exception as error:  # noqa: BLE001 - a build may be replacing files; the next round decides
-                self._problem = f"Cannot open the docs index: {error}"
+                self._problem = f"Cannot open the docs index: {explain(error)}"
                 logger.warning("%s", self._problem, extra={"action": "docs_not_opened"})
             while self._retired and self._retired[0][0] < time.monotonic() - RETIREMENT_SECONDS:
                 self._retired.pop(0)[1].close()
@@ -171,7 +198,7 @@ class DocsService(Service):
             if self._library is not None:
                 self._retired.append((time.monotonic(), self._library))
             self._library = fresh
-        self.metadata = fresh.metadata if fresh is not None else published
+        self.metadata = {**published, **(fresh.metadata if fresh is not None else {})}
         logger.info("Serving a newer docs index", extra={"action": "docs_swapped"})
         self.on_published()
 

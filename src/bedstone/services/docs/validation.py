@@ -23,7 +23,7 @@ NOT_RELATIVE = re.compile(r"[a-z][a-z0-9+.-]*:|//|/|#|\{|\?", re.IGNORECASE)
 
 @dataclass
 class ValidationReport:
-    """The result of a validation: errors keep a file out of the index, warnings do not."""
+    """The result of a validation: `build --strict` fails on errors, not on warnings."""
 
     files: int = 0
     chunks: int = 0
@@ -44,14 +44,16 @@ def validate_documents(root: Path, on_progress: Callable[[str, int, int], None])
         try:
             file = folder.read(path)
             report.chunks += len(file.document()[1])
-            manifest = folder.manifests.nearest(path)
         except BedstoneError as error:
             report.errors.append(error.message)
             continue
+        report.errors += [f"{path}: {reason}" for reason in file.problems]
         report.files += 1
         facets |= file.facets.keys()
         report.warnings += _check_file(file, root)
-        if manifest is None:
+        if folder.manifest_problem(path):  # reported with the manifests
+            continue
+        if (manifest := folder.manifests.nearest(path)) is None:
             without_manifest.append(path)
         else:
             governed.setdefault(manifest.folder, []).append(manifest.relative_path(path))
@@ -63,8 +65,8 @@ def validate_documents(root: Path, on_progress: Callable[[str, int, int], None])
     report.warnings += ignored_words(manifests)
     for manifest in manifests:
         report.warnings += _check_manifest(manifest, governed.get(manifest.folder, []), facets)
-    _, errors, warnings = read_templates(root, folder.template_paths())
-    report.errors += errors
+    _, problems, warnings = read_templates(root, folder.template_paths())
+    report.errors += map(str, [*problems, *folder.listing.problems])
     report.warnings += warnings
     report.errors = list(dict.fromkeys(report.errors))
     return report

@@ -83,11 +83,13 @@ class CorpusWatcher:
         for where, text in report.words.items():
             logger.info("Agents read as %s: %s", where, text, extra={"action": "docs_words"})
         logger.info(
-            "Indexed %s: %d files, %d changed, %d removed",
+            "Indexed %s: %d files, %d changed, %d removed, %d pages with problems, %d skipped",
             self._docs,
             report.files,
             report.changed,
             report.removed,
+            report.problem_pages,
+            len(report.skipped),
             extra={"action": "docs_indexed"},
         )
         return None

@@ -33,11 +33,9 @@ class DocsArguments(Arguments):
 
     @classmethod
     def parse(cls, arguments: dict[str, Any]) -> Self:
-        """Validate the arguments; null is not accepted for a number."""
-        for name in ("limit", "context"):
-            if name in cls.model_fields and name in arguments and arguments[name] is None:
-                raise InvalidInput(f"{name} must be an integer")
-        return super().parse(arguments)
+        """Validate the arguments; null stands for the default."""
+        defaults = {name for name, field in cls.model_fields.items() if not field.is_required()}
+        return super().parse({k: value for k, value in arguments.items() if value is not None or k not in defaults})
 
     @classmethod
     def _explain(cls, problems: list[ErrorDetails]) -> InvalidInput:
@@ -114,3 +112,4 @@ class SearchResult(Result):
     hits: list[SearchHit]
     next_cursor: str | None
     hint: SearchHint | None
+    notice: str | None = None

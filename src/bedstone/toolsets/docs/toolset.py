@@ -51,6 +51,7 @@ TOOL_PREFIX = re.compile(r"[A-Za-z0-9_-]{1,52}")  # the name of a tool has at mo
 SCHEME = "docs:"
 URI_PREFIX = f"{SCHEME}///"
 MARKDOWN = "text/markdown"
+DELIMITER = re.compile(r"--- Chunk:.*")
 
 
 class DocsToolset(Toolset):
@@ -59,6 +60,7 @@ class DocsToolset(Toolset):
     label = "docs"
     title = "Documentation"
     server_name = "docs"
+    prompts_can_change = True
 
     def __init__(self, docs: Handle[DocsService], *, tool_prefix: str | None = None, read_only: bool = False) -> None:
         super().__init__(docs, read_only=read_only)
@@ -112,7 +114,7 @@ class DocsToolset(Toolset):
         text = result.model_dump_json(indent=2, exclude={"hits": {"__all__": {"highlights"}}})
         return Reply(text, structured=result.model_dump(mode="json"))
 
-    @tool("get_doc", GET_DESCRIPTION, title="Read documentation")
+    @tool("get_doc", GET_DESCRIPTION, title="Read documentation", long=True)
     async def read(self, arguments: GetDoc) -> str:
         """Return a chunk and its neighbours, each below a header line with its position."""
         chunk_id = arguments.chunk_id
@@ -182,10 +184,6 @@ class DocsToolset(Toolset):
             for role, text in template.fill(arguments)
         ]
 
-    @cached_property
-    def _templates(self) -> "Mapping[str, PromptTemplate]":
-        return merge_prompts(self._metadata)
-
     @property
     def _has_resources(self) -> bool:
         facets = (facet for metadata in self._metadata.values() for facet in metadata.taxonomy.values())
@@ -199,14 +197,16 @@ class DocsToolset(Toolset):
         """Read instructions, tools and prompts from the served corpora again."""
         texts = dict.fromkeys(metadata.instructions for metadata in self._metadata.values())
         self.instructions = "\n".join(text for text in texts if text) or None
-        for name in ("tools", "_templates"):
-            vars(self).pop(name, None)
+        self._templates: Mapping[str, PromptTemplate] = merge_prompts(self._metadata)
+        vars(self).pop("tools", None)
 
     async def _apply_published(self) -> None:
-        before = _visible(self.tools)
+        tools, templates = _visible(self.tools), self._templates
         self._refresh()
-        if _visible(self.tools) != before:
+        if _visible(self.tools) != tools:
             await self.tools_changed()
+        if self._templates != templates:
+            await self.prompts_changed()
 
 
 def _visible(tools: Mapping[str, Tool]) -> list[tuple[str, str, Any]]:
@@ -223,7 +223,13 @@ def _title(path: str) -> str:
 
 def _format_chunk(stored: "StoredChunk", distance: int, total: int) -> str:
     role = "Target" if distance == 0 else f"Context: {distance:+d}"
-    return f"--- Chunk: {stored.head.id} (Chunk {stored.head.position + 1} of {total}) ({role}) ---\n{stored.text}"
+    text = DELIMITER.sub(_escape_delimiter, stored.text)
+    return f"--- Chunk: {stored.head.id} (Chunk {stored.head.position + 1} of {total}) ({role}) ---\n{text}"
+
+
+def _escape_delimiter(found: re.Match[str]) -> str:
+    """Escape a delimiter in the text of a chunk as Markdown does, so that only ours are delimiters."""
+    return found[0].replace("--- Chunk:", "--- Chunk\\:").replace("(Target)", "(Target\\)")
 
 
 def _to_result(page: "DocPage") -> SearchResult:
@@ -231,7 +237,8 @@ def _to_result(page: "DocPage") -> SearchResult:
         message=page.hint.message,
         suggested_filters={key: list(values) for key, values in page.hint.suggested_filters.items()},
     )
-    return SearchResult(hits=[_to_hit(hit) for hit in page.hits], next_cursor=page.next_cursor, hint=hint)
+    hits = [_to_hit(hit) for hit in page.hits]
+    return SearchResult(hits=hits, next_cursor=page.next_cursor, hint=hint, notice=page.notice)
 
 
 def _to_hit(hit: "Hit") -> SearchHit:

@@ -12,5 +12,6 @@ FORMAT = Format(
     magic=(b"%PDF-",),
     signature=re.compile(b"%PDF-"),
     is_resumable=True,
+    uses_ocr=True,
     in_contract=True,
 )

@@ -11,7 +11,7 @@ from typing import Any
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-from bedstone.ingest.extraction import ExtractionError, Notes, Page, ReadOptions
+from bedstone.ingest.extraction import OCR_OFF, ExtractionError, Notes, Page, ReadOptions
 from bedstone.ingest.formats.pdf.annotations import page_annotations
 from bedstone.ingest.formats.pdf.layout import Styles, is_heading, learn_styles, outline_keys, page_markdown
 from bedstone.ingest.formats.pdf.lines import Line, page_lines
@@ -36,6 +36,7 @@ MAX_PATHS = 50  # more are a drawing or outlined text
 MAX_OBJECTS = 5_000
 DPI = 300
 MAX_PIXELS = 25_000_000
+MAX_CORRUPT_PAGES = 1_000  # in a row, then it ends: a document may claim to have millions
 LEADERS = re.compile(r"([^\w\s])(?:\s*\1)+")
 METADATA = {
     "Title": "title",
@@ -82,21 +83,37 @@ class _Reader:
         for name, key in METADATA.items():
             self._notes.learn(key, _metadata_value(self._document.get_metadata_value(name)))
         self._learn_styles()
-        count = start = self._options.first_page - 1
-        for number in range(start, self._total):
+        next_page = self._options.first_page - 1
+        for number in range(next_page, self._total):
             try:
                 page = self._document[number]
             except pypdfium2.PdfiumError:
-                self._notes.warn(f"Page {number + 1} is corrupt")
-                yield Page("", number + 1, self._total)
+                if number - next_page >= MAX_CORRUPT_PAGES:
+                    break
                 continue
+            yield from self._corrupt_pages(next_page, number)
+            next_page = number + 1
             try:
                 yield self._page(page, number)
-                count += 1
             finally:
                 page.close()
-        if not count:
+        if not next_page:
             raise ExtractionError("damaged", "The document is corrupt: none of its pages can be read.")
+        if self._total - next_page > MAX_CORRUPT_PAGES:
+            self._warn_corrupt(next_page, self._total)
+        else:
+            yield from self._corrupt_pages(next_page, self._total)
+
+    def _corrupt_pages(self, start: int, end: int) -> Iterator[Page]:
+        """Yield pages that cannot be read."""
+        if start < end:
+            self._warn_corrupt(start, end)
+        for number in range(start, end):
+            yield Page("", number + 1, self._total)
+
+    def _warn_corrupt(self, start: int, end: int) -> None:
+        is_one = end == start + 1
+        self._notes.warn(f"Page {end} is corrupt" if is_one else f"Pages {start + 1} to {end} are corrupt or missing")
 
     def _page(self, page: Any, number: int) -> Page:
         lines = self._sample.pop(number, None) or self._lines(page)
@@ -106,11 +123,14 @@ class _Reader:
         )
         text = page_markdown(split.kept, self._styles, outline)
         draft = _Draft(number + 1, lines, split, text, self._annotations(page, number + 1))
-        if not self._options.ocr and not self._options.force_ocr:
-            return self._text_page(draft)
-        reason = "forced" if self._options.force_ocr else _ocr_reason(page, "\n".join(line.text for line in lines))
-        if reason:
+        is_forced = self._options.force_ocr and self._options.ocr
+        reason = "forced" if is_forced else _ocr_reason(page, "\n".join(line.text for line in lines))
+        if reason and self._options.ocr:
             return self._recognize(page, draft, reason)
+        if reason:
+            self._notes.leave_out("scanned page", "page", number + 1)
+            self._notes.warn(f"{OCR_OFF}: scanned pages were not read")
+            return self._text_page(draft)
         return self._text_page(draft, self._read_pictures(page, text, number + 1))
 
     def _text_page(self, draft: _Draft, pictures: Sequence[str] = ()) -> Page:
@@ -159,7 +179,7 @@ class _Reader:
         boxes = _picture_boxes(page) if text else []
         if not boxes or any(box.share > MIN_SCAN_SHARE for box in boxes):
             return []
-        if self._options.ocr_images == "none" or len(boxes) > MAX_PICTURES:
+        if not self._options.ocr or self._options.ocr_images == "none" or len(boxes) > MAX_PICTURES:
             self._notes.leave_out("picture", "picture", number, len(boxes))
             return []
         image = _render(page)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bedstone.errors import InvalidInput
+from bedstone.errors import InvalidInput, explain
 from bedstone.ingest.chunking.by_heading import Strategy
 from bedstone.services.docs.source.globs import glob_pattern
 
@@ -108,7 +108,7 @@ class Manifests:
         try:
             return parse_manifest(file.read_text(encoding="utf-8"), folder)
         except (InvalidManifest, UnicodeDecodeError) as error:
-            return InvalidManifest(f"{Manifest(folder).name}: {error}")
+            return InvalidManifest(f"{Manifest(folder).name}: {explain(error)}")
 
 
 def root_manifest(manifests: Iterable[Manifest]) -> Manifest:

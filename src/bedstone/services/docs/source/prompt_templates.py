@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bedstone.errors import explain
 from bedstone.ingest.markdown import FRONT_MATTER
 from bedstone.services.docs.source.front_matter import parse_yaml
+from bedstone.services.docs.source.listing import PageProblem
 from bedstone.services.docs.source.manifest import InvalidManifest
 
-TEMPLATE_SUFFIXES = (".template.md", ".template.yaml")
 VARIABLE = re.compile(r"\{\{\{?\s*&?\s*([\w.-]+)\s*\}?\}\}")
 ROLES = ("user", "assistant")
 
@@ -54,22 +55,22 @@ class PromptTemplate:
         )
 
 
-def read_templates(root: Path, paths: Iterable[str]) -> tuple[list[PromptTemplate], list[str], list[str]]:
-    """Return all templates by name, errors and warnings; YAML wins over Markdown of the same name."""
+def read_templates(root: Path, paths: Iterable[str]) -> tuple[list[PromptTemplate], list[PageProblem], list[str]]:
+    """Return all templates by name, problems and warnings; YAML wins over Markdown of the same name."""
     templates: dict[str, PromptTemplate] = {}
-    errors: list[str] = []
+    problems: list[PageProblem] = []
     warnings: list[str] = []
     for path in sorted(paths, key=lambda item: (item.endswith(".md"), item)):
         try:
             template = _read_template(root, path)
         except (InvalidManifest, OSError, UnicodeDecodeError) as error:
-            errors.append(f"{path}: {error}")
+            problems.append(PageProblem(path, explain(error)))
             continue
         if template.name in templates:
             warnings.append(f"{path}: ignored, {template.name}.template.yaml has the same name")
         else:
             templates[template.name] = template
-    return [templates[name] for name in sorted(templates)], errors, warnings
+    return [templates[name] for name in sorted(templates)], problems, warnings
 
 
 def _read_template(root: Path, path: str) -> PromptTemplate:
