@@ -12,29 +12,59 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Client:
-    """An MCP client: the path of its configuration, the text that describes it, and the key of its servers."""
+    """An MCP client: the files of its configuration, the key of its servers, and what its entries look like.
+
+    `project_file` is shared with a team; `folder` is how a path of the project is written there.
+    """
 
     title: str
-    path: Callable[[], Path]
+    user_file: Callable[[], Path]
     place: str
+    project_file: str | None = None
+    folder: str = ""
     key: str = "mcpServers"
+    has_type: bool = False
     remote: bool = True
 
 
-def _claude_desktop() -> Path:
+def _application_support() -> Path:
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "Claude" / "claude_desktop_config.json"
+        return Path.home() / "Library" / "Application Support"
     if sys.platform == "win32":
-        return Path(os.environ["APPDATA"]) / "Claude" / "claude_desktop_config.json"
-    return Path.home() / ".config" / "Claude" / "claude_desktop_config.json"
+        return Path(os.environ["APPDATA"])
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
 
 
 CLIENTS = {
-    "claude-desktop": Client("Claude Desktop", _claude_desktop, "its configuration file", remote=False),
-    "claude-code": Client("Claude Code", lambda: Path.cwd() / ".mcp.json", ".mcp.json in your project"),
-    "cursor": Client("Cursor", lambda: Path.home() / ".cursor" / "mcp.json", "~/.cursor/mcp.json"),
+    "claude-desktop": Client(
+        "Claude Desktop",
+        lambda: _application_support() / "Claude" / "claude_desktop_config.json",
+        "its configuration file",
+        remote=False,
+    ),
+    "claude-code": Client(
+        "Claude Code",
+        lambda: Path.home() / ".claude.json",
+        "~/.claude.json, or .mcp.json in your project",
+        project_file=".mcp.json",
+        folder=".",
+        has_type=True,
+    ),
+    "cursor": Client(
+        "Cursor",
+        lambda: Path.home() / ".cursor" / "mcp.json",
+        "~/.cursor/mcp.json",
+        project_file=".cursor/mcp.json",
+        folder="${workspaceFolder}",
+    ),
     "vscode": Client(
-        "VS Code", lambda: Path.cwd() / ".vscode" / "mcp.json", ".vscode/mcp.json in your project", key="servers"
+        "VS Code",
+        lambda: _application_support() / "Code" / "User" / "mcp.json",
+        "mcp.json of your profile, or .vscode/mcp.json in your project",
+        project_file=".vscode/mcp.json",
+        folder="${workspaceFolder}",
+        key="servers",
+        has_type=True,
     ),
 }
 

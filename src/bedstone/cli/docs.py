@@ -3,7 +3,8 @@
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from bedstone.cli.options import EMBEDDING_FLAGS, configuration, settings_options
+from bedstone.cli.options import EMBEDDING_FLAGS, UserPath, configuration, settings_options
 from bedstone.errors import InvalidInput, NotFound
 from bedstone.permissions import user_permissions
 from bedstone.settings import layout
+from bedstone.settings.own_files import OwnFiles
 
 if TYPE_CHECKING:
     from bedstone.services.docs.builder import BuildReport
@@ -22,11 +24,16 @@ if TYPE_CHECKING:
 
 DOCS_FLAGS = {"--data-dir": "data_dir"}
 MAX_QUOTED = 500  # characters of a text for agents
+MAX_REASONS = 5  # for skipped files
+MAX_EXAMPLES = 3  # of skipped files
 QUIET_SECONDS = 10.0  # between lines of progress without a terminal
-PATH = click.Path(path_type=Path)
+PATH = UserPath(path_type=Path)
 BUILD_OPTIONS = (
     click.option("--out", type=PATH, help="Index folder.  [default: docs/<name> in the data folder]"),
-    click.option("--description", help="Description of the corpus, for the description of search_docs."),
+    click.option(
+        "--description",
+        help="Description of the corpus, for the description of search_docs.  [default: from its README and titles]",
+    ),
     click.option("--mcp-server-instructions", "instructions", help="Instructions for agents."),
     click.option("--tool-description-search", help="Replaces the description of search_docs."),
     click.option("--tool-description-get-doc", help="Replaces the description of get_doc."),
@@ -54,17 +61,24 @@ def _build_options(command: Command) -> Command:
 
 @docs.command
 @_build_options
-def build(folder: Path | None, docs_dir: Path | None, **options: Any) -> None:
+@click.option("--strict", is_flag=True, help="Exit with code 1 if a page has problems.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def build(folder: Path | None, docs_dir: Path | None, strict: bool, as_json: bool, **options: Any) -> None:
     """Index the documents in FOLDER; files that did not change since the last build are skipped.
 
-    Keyword search is available first, vectors follow. The next build resumes an interrupted one.
+    Keyword search is available first, vectors follow. The next build resumes an interrupted one. Pages that are not
+    indexed, or only in part, are named; files that .gitignore or .bedstoneignore exclude are counted.
     """
     source = _require_folder(folder, docs_dir)
-    report = _build(source, _index_folder(source, options), options)
+    target = _index_folder(source, options)
+    report = _build(source, target, options, as_json=as_json)
+    if as_json:
+        click.echo(json.dumps({"index": str(target), **_report_facts(report)}, ensure_ascii=False, indent=2))
     if not report.files:
         reason = f"{_count(report.unreadable, 'file')} unreadable" if report.unreadable else "no documents found"
         click.echo(f"Nothing indexed in {source}: {reason} (.md, .mdx, .rst, .txt, .html).", err=True)
-        sys.exit(1 if report.unreadable else 0)
+    if report.problems and (strict or not report.files):
+        sys.exit(1)
 
 
 @docs.command
@@ -207,17 +221,19 @@ def _index_folder(source: Path, options: dict[str, Any]) -> Path:
     return index_folder(layout.docs_indexes(configuration(options).settings), source)
 
 
-def _build(source: Path, target: Path, options: dict[str, Any]) -> "BuildReport":
+def _build(source: Path, target: Path, options: dict[str, Any], *, as_json: bool = False) -> "BuildReport":
     from bedstone.app import make_services
     from bedstone.services.docs.builder import BuildOptions, DocsBuilder
 
-    embedder = make_services(configuration(options).settings).context.embedders.get()
+    settings = configuration(options).settings
+    embedder = make_services(settings).context.embedders.get()
     descriptions = {"search_docs": options["tool_description_search"], "get_doc": options["tool_description_get_doc"]}
     build_options = BuildOptions(
         description=options["description"],
         instructions=options["instructions"],
         tool_descriptions={name: text for name, text in descriptions.items() if text},
         fresh=options["rebuild_cache"],
+        own_files=OwnFiles.of(settings),
     )
     started = time.monotonic()
     report = DocsBuilder(source, target, embedder, build_options, _ProgressBar()).build()
@@ -225,13 +241,46 @@ def _build(source: Path, target: Path, options: dict[str, Any]) -> "BuildReport"
         click.echo(f"Warning: {warning}", err=True)
     for where, text in report.words.items():
         click.echo(f"Agents read as {where}: {_shorten(text)}", err=True)
-    changes = [f"{report.changed} changed", f"{report.removed} removed"]
-    changes += [f"{report.unreadable} unreadable"] if report.unreadable else []
-    click.echo(
-        f"Indexed {_count(report.chunks, 'chunk')} from {_count(report.files, 'file')} "
-        f"in {time.monotonic() - started:.1f} s ({', '.join(changes)}): {target}"
-    )
+    if not as_json:
+        changes = [f"{report.changed} changed", f"{report.removed} removed"]
+        changes += [f"{report.unreadable} unreadable"] if report.unreadable else []
+        click.echo(
+            f"Indexed {_count(report.chunks, 'chunk')} from {_count(report.files, 'file')} "
+            f"in {time.monotonic() - started:.1f} s ({', '.join(changes)}): {target}"
+        )
+        click.echo("".join(f"{line}\n" for line in _summary(report)), nl=False)
     return report
+
+
+def _summary(report: "BuildReport") -> Iterator[str]:
+    """Say how many files were skipped, and how many pages have problems."""
+    if report.skipped:
+        counts = Counter(item.reason for item in report.skipped)
+        listed = [f"{count} {reason}" for reason, count in counts.most_common(MAX_REASONS)]
+        if others := len(report.skipped) - sum(count for _, count in counts.most_common(MAX_REASONS)):
+            listed.append(f"{others} for other reasons")
+        examples = ", ".join(item.path for item in report.skipped[:MAX_EXAMPLES])
+        more = ", ..." if len(report.skipped) > MAX_EXAMPLES else ""
+        yield f"Skipped {_count(len(report.skipped), 'file or folder', 'files and folders')}: {', '.join(listed)}"
+        yield f"  ({examples}{more}; --json lists all)"
+    if report.problems:
+        pages, lost = _count(report.problem_pages, "page"), report.unreadable
+        partial = report.problem_pages - lost
+        yield f"{pages} with problems: {lost} not indexed, {partial} indexed in part. The warnings name them."
+    else:
+        yield "0 pages with problems."
+
+
+def _report_facts(report: "BuildReport") -> dict[str, Any]:
+    counts = {name: getattr(report, name) for name in ("files", "chunks", "changed", "removed", "problem_pages")}
+    return {
+        **counts,
+        "problems": [
+            {"path": item.path, "reason": item.reason, "is_indexed": item.is_indexed} for item in report.problems
+        ],
+        "skipped": [asdict(item) for item in report.skipped],
+        "warnings": list(report.warnings),
+    }
 
 
 def _shorten(text: str) -> str:
@@ -239,8 +288,8 @@ def _shorten(text: str) -> str:
     return line if len(line) <= MAX_QUOTED else f"{line[:MAX_QUOTED]}..."
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def _count(number: int, noun: str, plural: str | None = None) -> str:
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 class _ProgressBar:

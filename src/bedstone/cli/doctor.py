@@ -14,14 +14,17 @@ from typing import Any, Literal
 import click
 
 from bedstone import __version__
-from bedstone.app import choose_toolsets, explain_unwritable
+from bedstone.app import choose_toolsets, explain_unwritable, open_services
 from bedstone.cli.logs import configure_logging
 from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, settings_options
 from bedstone.errors import BedstoneError
+from bedstone.ingest.ocr import INSTALL_OCR
 from bedstone.settings import LogSettings, Settings
+from bedstone.settings.own_files import OwnFiles
 
 MAX_EVENT_KB_BYTES = 800_000  # as JSON in an event, more exceeds the 1 MiB that clients accept
-MARKS = {"ok": "[green]ok[/green]", "note": "[yellow]note[/yellow]", "problem": "[red]problem[/red]"}
+OCR_PLATFORMS = "Linux, macOS 15 or later, Windows on x86-64"  # that have a wheel
+COLORS = {"ok": "green", "note": "yellow", "problem": "red"}
 
 
 @dataclass(frozen=True)
@@ -61,9 +64,11 @@ def run_checks(options: dict[str, Any]) -> Iterator[Finding]:
     yield _check_toolsets(settings)
     yield _check_data_folder(settings.data_folder)
     yield _check_kb(settings)
-    yield _check_model()
+    yield _check_model(settings)
+    yield _check_ocr(settings)
     yield _check_access(settings)
     yield _check_port(settings)
+    yield from _check_services(settings)
 
 
 def _check_toolsets(settings: Settings) -> Finding:
@@ -85,7 +90,7 @@ def _check_kb(settings: Settings) -> Finding:
     path = settings.kb.file_path
     if path is None:
         return Finding("kb file", "note", "Not configured. Serve a text file with --kb-file FILE.")
-    file = TextFile(path).load()
+    file = TextFile(path, is_own=OwnFiles.of(settings).contain).load()
     if file.problem:
         return Finding("kb file", "problem", file.problem)
     if file.size_bytes > MAX_EVENT_KB_BYTES:
@@ -94,11 +99,46 @@ def _check_kb(settings: Settings) -> Finding:
     return Finding("kb file", "ok", f"{path}, {file.size_bytes} bytes")
 
 
-def _check_model() -> Finding:
-    if find_spec("bedstone_minilm") is None:
+def _check_model(settings: Settings) -> Finding:
+    embedding = settings.embedding
+    if "none" in (embedding.provider, embedding.model_name):
+        return Finding("embedding model", "note", "Switched off (embedding.provider), so search is keyword only.")
+    if embedding.provider != "minilm":
+        return Finding("embedding model", "ok", f"{embedding.provider}, {embedding.model_name or 'its default model'}")
+    if find_spec("bedstone_minilm") is None or find_spec("onnxruntime") is None:
         advice = "Not installed, so search is keyword only. Install it with: pip install 'bedstone[minilm]'"
         return Finding("embedding model", "note", advice)
     return Finding("embedding model", "ok", f"bedstone-minilm {version('bedstone-minilm')}")
+
+
+def _check_ocr(settings: Settings) -> Finding:
+    if not settings.ocr.enabled:
+        return Finding("OCR", "note", "Switched off (ocr.enabled), so scans and images have no text.")
+    if find_spec("tesserocr") is None:
+        advice = f"Not installed, so scans and images have no text. Install it with: {INSTALL_OCR}"
+        return Finding("OCR", "note", f"{advice} ({OCR_PLATFORMS})")
+    return Finding("OCR", "ok", f"tesserocr {version('tesserocr')}, language {settings.ocr.language}")
+
+
+def _check_services(settings: Settings) -> Iterator[Finding]:
+    """Check what `/readyz` checks, in the services that have data."""
+    from bedstone.services.service import Service
+
+    if not settings.data_folder.exists():
+        return
+    with open_services(settings) as services:
+        for label in choose_toolsets(settings):
+            handle = services.handle(label)
+            if handle is None or label == "kb":  # which has a check of its own
+                continue
+            try:
+                service: Service = handle.get()
+                problems = list(service.problems())
+            except Exception as error:  # noqa: BLE001 - one service must not hide the others
+                problems = [str(error)]
+            yield from (Finding(label, "problem", problem) for problem in problems)
+            if not problems:
+                yield Finding(label, "ok", "answers")
 
 
 def _check_access(settings: Settings) -> Finding:
@@ -124,10 +164,11 @@ def _check_port(settings: Settings) -> Finding:
 
 def _print(findings: list[Finding]) -> None:
     from rich.table import Table
+    from rich.text import Text
 
     from bedstone.cli.progress import console
 
     table = Table(box=None, pad_edge=False, show_header=False)
     for finding in findings:
-        table.add_row(MARKS[finding.verdict], finding.subject, finding.message)
+        table.add_row(Text(finding.verdict, style=COLORS[finding.verdict]), finding.subject, finding.message)
     console().print(table)

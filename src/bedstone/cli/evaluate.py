@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import click
 
-from bedstone.cli.options import configuration, settings_options
+from bedstone.cli.options import UserPath, configuration, settings_options
 from bedstone.errors import InvalidInput, Unavailable
 from bedstone.evaluation.history import save_run
 from bedstone.permissions import user_permissions
@@ -19,11 +19,11 @@ from bedstone.search.hits import MODES_BY_NAME, Mode
 
 EVALUATION_FLAGS = {"--data-dir": "data_dir"}
 CASES = click.option(
-    "--cases", "cases_file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    "--cases", "cases_file", required=True, type=UserPath(exists=True, dir_okay=False, path_type=Path),
     help="JSON list of cases: query, expectedChunkId or expectedFiles, filters, category.",
 )  # fmt: skip
-OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
-INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+OUTPUT_FILE = UserPath(dir_okay=False, path_type=Path)
+INPUT_FILE = UserPath(exists=True, dir_okay=False, path_type=Path)
 
 
 class SearchMode(click.Choice[Mode]):
@@ -39,7 +39,7 @@ def evaluation() -> None:
 
 
 @evaluation.command
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("folder", type=UserPath(exists=True, file_okay=False, path_type=Path))
 @click.option("--mode", type=SearchMode(get_args(Mode)), default="hybrid", show_default=True)
 @click.option("--json", "json_file", type=OUTPUT_FILE, help="Write the results to this file.")
 @settings_options(EVALUATION_FLAGS)
@@ -126,14 +126,14 @@ def compare(runs: tuple[Path, ...], svg: Path | None) -> None:
 
 @evaluation.command
 @CASES
-@click.option("--docs-dir", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--docs-dir", required=True, type=UserPath(exists=True, file_okay=False, path_type=Path))
 @click.option(
     "--provider", "providers", multiple=True, default=("none", "minilm"), show_default=True,
     type=click.Choice(["none", "minilm", "openai", "hash"]),
     help="Embedding provider to build with; repeat it to compare several.",
 )  # fmt: skip
 @click.option("--serve-arg", "serve_arguments", multiple=True, help="Option for `bedstone serve`; can be repeated.")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for the results and a chart.")
+@click.option("--out", type=UserPath(file_okay=False, path_type=Path), help="Folder for the results and a chart.")
 @settings_options(EVALUATION_FLAGS)
 def benchmark(cases_file: Path, docs_dir: Path, providers: tuple[str, ...], out: Path | None, **options: Any) -> None:
     """Build one corpus with several embedding providers, measure and compare them."""

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bedstone.cli.options import configuration, settings_options
+from bedstone.cli.options import UserPath, configuration, settings_options
 from bedstone.cli.progress import progress_bar
 from bedstone.cli.tools import call_and_print, call_tool
 from bedstone.errors import BedstoneError, InvalidInput
+from bedstone.user_paths import parse_path
 
 if TYPE_CHECKING:
     from bedstone.records import Task
     from bedstone.services.knowledge.service import KnowledgeBase
 
 KNOWLEDGE_FLAGS = {"--data-dir": "data_dir"}
+MAX_LISTED = 100  # refused documents
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
@@ -36,12 +38,12 @@ def knowledge() -> None:
 @AS_JSON
 @settings_options(KNOWLEDGE_FLAGS)
 def add(paths: tuple[str, ...], force_ocr: bool, contexts: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Add files, folders, or the files that match a pattern."""
-    files = list(_files(paths))
-    if not files:
-        raise InvalidInput("No supported files found.")
+    """Add files, folders, or the files that match a pattern; a changed file replaces its earlier version."""
     rows: list[dict[str, Any]] = []
     with _open_base(options) as base:
+        files = list(_files(paths, base.places.own_files.contain))
+        if not files:
+            raise InvalidInput("No supported files found.")
         tasks: dict[Path, Task] = {}
         base.collections.check(contexts)
         for path in files:
@@ -64,7 +66,7 @@ def add(paths: tuple[str, ...], force_ocr: bool, contexts: tuple[str, ...], as_j
 
 
 @knowledge.command
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("folder", type=UserPath(exists=True, file_okay=False, path_type=Path))
 @click.option("--once", is_flag=True, help="Sync once and exit.")
 @click.option("--context", "contexts", multiple=True, help="Add the documents to this collection. Repeatable.")
 @settings_options(KNOWLEDGE_FLAGS)
@@ -125,9 +127,13 @@ def search(
             if len(error.details) > 1:  # files are being read, or failed
                 raise click.ClickException(error.message) from None
             raise click.ClickException("No documents yet. Add one with: bedstone knowledge add FILE") from None
+        if notice := base.search_notice():
+            click.echo(notice, err=True)
         for hit in hits:
-            page = f", page {hit.chunk.head.page}" if hit.chunk.head.page else ""
+            page = f", page {hit.place.page}" if hit.place.page else ""
             click.secho(f"{hit.score:.2f}  {hit.document.filename}{page}  {hit.document.id}", bold=True)
+            if source := next(iter(base.places.shown_paths(hit.document)), None):
+                click.secho(source, dim=True)
             click.echo(f"{hit.chunk.text}\n")
         if not hits:
             click.echo("No results.", err=True)
@@ -150,7 +156,6 @@ def list_documents(context: str | None, sort_by: str, as_json: bool, **options: 
     if not rows:
         click.echo(answer["message"])
         return
-    from rich.markup import escape
     from rich.table import Table
 
     from bedstone.cli.progress import console
@@ -159,10 +164,11 @@ def list_documents(context: str | None, sort_by: str, as_json: bool, **options: 
     for heading in ("file", "size", "chunks", "status"):
         table.add_column(heading, overflow="fold")
     table.add_column("document", no_wrap=True, min_width=36)
+    table.add_column("source", overflow="fold")
     for row in rows:
         size = f"{row['size_bytes'] / 1024:,.0f} KB"
         status = f"{row['processing_status']}: {row['message']}" if "message" in row else row["processing_status"]
-        table.add_row(escape(row["filename"]), size, str(row["chunk_count"]), escape(status), row["id"])
+        table.add_row(row["filename"], size, str(row["chunk_count"]), status, row["id"], row.get("source", ""))
     console().print(table)
 
 
@@ -220,7 +226,7 @@ def status(**options: Any) -> None:
 
 
 @knowledge.command("export")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=UserPath(dir_okay=False, path_type=Path))
 @settings_options(KNOWLEDGE_FLAGS)
 def export_all(file: Path, **options: Any) -> None:
     """Write all documents and collections to one file."""
@@ -231,15 +237,20 @@ def export_all(file: Path, **options: Any) -> None:
 
 
 @knowledge.command("import")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=UserPath(exists=True, dir_okay=False, path_type=Path))
 @settings_options(KNOWLEDGE_FLAGS)
 def import_all(file: Path, **options: Any) -> None:
-    """Add the documents of an export; skip those whose content exists already."""
+    """Add the documents of an export; skip those whose content exists already.
+
+    The original of each document must have the digest that the export names. Its text is taken from the export, so
+    import only files of people you trust.
+    """
     from bedstone.services.knowledge.records import AddFile
 
+    refused: list[str] = []
     with _open_base(options) as base, progress_bar() as bar:
         line = bar.add_task("Reading", total=None)
-        tasks = list(base.import_from(file, lambda name: bar.update(line, description=name)))
+        tasks = list(base.import_from(file, lambda name: bar.update(line, description=name), refused.append))
         bar.update(line, total=len(tasks))
         ended = []
         for task in tasks:
@@ -248,7 +259,81 @@ def import_all(file: Path, **options: Any) -> None:
     failed = [task for task in ended if task.status != "completed"]
     for task in failed:
         click.echo(f"{AddFile.from_payload(task.payload).filename}: {_outcome(task)['message']}", err=True)
-    click.echo(f"{len(ended) - len(failed)} documents added from {file}.")
+    for reason in refused[:MAX_LISTED]:
+        click.echo(f"Refused: {reason}", err=True)
+    if len(refused) > MAX_LISTED:
+        click.echo(f"and {len(refused) - MAX_LISTED} more", err=True)
+    note = f" {len(refused)} refused." if refused else ""
+    click.echo(f"{len(ended) - len(failed)} documents added from {file}.{note}")
+    sys.exit(1 if failed or refused else 0)
+
+
+@knowledge.command
+@AS_JSON
+@settings_options(KNOWLEDGE_FLAGS)
+def verify(as_json: bool, **options: Any) -> None:
+    """Check the store, the index and every document completely; change nothing.
+
+    The exit code is 1 if there is a problem.
+    """
+    from dataclasses import asdict
+
+    from bedstone.services.knowledge.verifying import verify as verify_base
+
+    with progress_bar() as bar:
+        line = bar.add_task("Checking", total=None)
+        findings = verify_base(
+            configuration(options).settings,
+            lambda step, done, of: bar.update(line, description=step, completed=done, total=of),
+        )
+    problems = [finding for finding in findings if finding.is_problem]
+    if as_json:
+        click.echo(json.dumps([asdict(finding) for finding in findings], ensure_ascii=False, indent=2))
+    else:
+        for finding in findings:
+            click.echo(f"{'problem' if finding.is_problem else 'note':8} {finding.part}: {finding.message}")
+        click.echo(f"{len(problems)} problems found." if problems else "No problems found.")
+    sys.exit(1 if problems else 0)
+
+
+@knowledge.command
+@AS_JSON
+@settings_options(KNOWLEDGE_FLAGS)
+def rebuild(as_json: bool, **options: Any) -> None:
+    """Read documents again from their stored copies: those that the store lost, and those whose text is damaged.
+
+    A damaged store is set aside first. What was interrupted continues when the command is repeated.
+    """
+    from bedstone.app import open_services
+    from bedstone.services.knowledge.opening import open_for_rebuild
+    from bedstone.services.knowledge.records import AddFile
+
+    with open_services(configuration(options).settings) as services, progress_bar() as bar:
+        base = open_for_rebuild(services.context)
+        try:
+            line = bar.add_task("Looking for documents", total=None)
+            report = base.rebuild(lambda name: bar.update(line, description=name))
+            tasks = {task.id: task for task in (*base.active_tasks(), *report.tasks)}
+            bar.update(line, total=len(tasks))
+            rows = []
+            for task in tasks.values():
+                ended = _wait(base, task, lambda text: bar.update(line, description=text))
+                bar.advance(line)
+                file = AddFile.from_payload(ended.payload)
+                facts = {"document_id": file.document_id, "file": file.filename, "status": ended.status}
+                rows.append(facts | _outcome(ended))
+        finally:
+            base.close()
+    failed = [row for row in rows if row["status"] != "completed"]
+    if as_json:
+        answer = {"documents": rows, "left": report.left, "warnings": report.warnings}
+        click.echo(json.dumps(answer, ensure_ascii=False, indent=2))
+    else:
+        for row in failed:
+            click.echo(f"{row['file']}: {row['message']}", err=True)
+        for text in (*report.warnings, *(f"Left {place}: {reason}" for place, reason in report.left.items())):
+            click.echo(text, err=True)
+        click.echo(f"{len(rows) - len(failed)} documents read again.")
     sys.exit(1 if failed else 0)
 
 
@@ -284,7 +369,7 @@ def delete(name: str, yes: bool, **options: Any) -> None:
 
 
 @knowledge.command
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=UserPath(exists=True, dir_okay=False, path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print text, pages, error, warnings and texts left out as JSON.")
 @click.option("--password", help="Password of a protected file.")
 @click.option("--force-ocr", is_flag=True, help="Run OCR even on pages that have text.")
@@ -337,19 +422,21 @@ def _open_base(options: dict[str, Any]) -> "Iterator[KnowledgeBase]":
         yield services["knowledge"].get()
 
 
-def _files(paths: tuple[str, ...]) -> Iterator[Path]:
-    """Yield named files, and supported files in folders or matching a pattern."""
+def _files(paths: tuple[str, ...], is_own: Callable[[Path], bool]) -> Iterator[Path]:
+    """Yield named files, and supported files in folders or matching a pattern, except those of the server itself."""
     from bedstone.ingest.detection import format_of
 
     for text in paths:
-        path = Path(text).expanduser()
+        path = parse_path(text)
         if path.is_dir():
-            yield from sorted(item for item in path.rglob("*") if item.is_file() and format_of(item.name))
-        elif path.exists() or not glob.has_magic(text):
+            found = sorted(path.rglob("*"))
+        elif path.exists() or not glob.has_magic(str(path)):
             yield path
+            continue
         else:
-            found = sorted(Path(item) for item in glob.glob(text, recursive=True))  # noqa: PTH207 - a user's pattern
-            yield from (item for item in found if item.is_file() and format_of(item.name))
+            matching = glob.glob(str(path), recursive=True)  # noqa: PTH207 - a user's pattern
+            found = sorted(Path(item) for item in matching)
+        yield from (item for item in found if item.is_file() and format_of(item.name) and not is_own(item))
 
 
 def _wait(base: "KnowledgeBase", task: "Task", on_progress: Callable[[str], object]) -> "Task":
@@ -370,6 +457,13 @@ def _outcome(task: "Task") -> dict[str, Any]:
 
 
 def _describe(row: dict[str, Any]) -> str:
-    count, known = row["chunks_created"], " (already added)" if row.get("duplicate") else ""
+    count = row["chunks_created"]
     chunks = f"{count} chunk{'' if count == 1 else 's'}"
+    notes = [
+        *(["already added"] if row.get("duplicate") else []),
+        *([f"updated {' and '.join(row['updated'])}"] if row.get("updated") else []),
+        *(["replaces the earlier version"] if row.get("replaced") else []),
+        *(["a later version was added meanwhile"] if row.get("superseded") else []),
+    ]
+    known = f" ({', '.join(notes)})" if notes else ""
     return f"{chunks} by {row['processing_method']}{known}, id {row['document_id']}"

@@ -8,7 +8,9 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 import click
 
 from bedstone.cli.redaction import hide
+from bedstone.errors import InvalidInput
 from bedstone.settings import CONFIG_VARIABLE, Configuration, load_settings, local_config, setting_fields
+from bedstone.user_paths import parse_path
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -50,13 +52,26 @@ EMBEDDING_FLAGS = {
 ALIASES = {"--docs-index": "--index-dir"}  # the name in the first implementation of the contract
 
 
+class UserPath(click.Path):
+    """A path on the command line; `~` and `file://` are understood even where the shell leaves them alone."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path, checked as `click.Path` does."""
+        text = os.fsdecode(value)
+        try:
+            given = str(parse_path(text)) if text.startswith("~") or text.lower().startswith("file:") else value
+        except InvalidInput as error:
+            self.fail(error.message, param, ctx)
+        return super().convert(given, param, ctx)
+
+
 def settings_options(flags: dict[str, str]) -> Callable[[Command], Command]:
     """Add an option per flag, and --config; `configuration` reads their values."""
 
     def decorate(command: Command) -> Command:
         for flag, key in reversed(flags.items()):
             command = _make_option(flag, key)(command)
-        return click.option("--config", type=click.Path(path_type=Path), help="Configuration file to use.")(command)
+        return click.option("--config", type=UserPath(path_type=Path), help="Configuration file to use.")(command)
 
     return decorate
 
@@ -104,7 +119,7 @@ def _click_type(annotation: Any) -> tuple["click.ParamType[Any]", bool]:
         return click.Choice(get_args(annotation)), False
     for option in get_args(annotation) or (annotation,):
         if option is Path:
-            return click.Path(path_type=Path), annotation == list[Path]
+            return UserPath(path_type=Path), annotation == list[Path]
         if option in (int, float):
             return (click.INT if option is int else click.FLOAT), False
     return click.STRING, False

@@ -20,8 +20,8 @@ def progress_bar() -> "Progress":
 
 
 def console() -> "Console":
-    """Return a console for tables: as wide as the terminal, or one line per row in a pipe."""
+    """Return a console for tables: as wide as the terminal, or one line per row in a pipe. `[text]` is plain text."""
     from rich.console import Console
 
-    terminal = Console()
-    return terminal if terminal.is_terminal else Console(width=PIPE_WIDTH)
+    terminal = Console(markup=False)
+    return terminal if terminal.is_terminal else Console(markup=False, width=PIPE_WIDTH)

@@ -6,8 +6,8 @@ import shlex
 import signal
 import stat
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import uvicorn
 
     from bedstone.transports.access import Access
+    from bedstone.transports.demo_org import DemoOrg
     from bedstone.web import PageOptions
 
 logger = logging.getLogger(__name__)
@@ -145,10 +146,10 @@ async def _serve_network(
     # uvicorn would raise the signal again after its shutdown and end the process before anything is closed.
     server.capture_signals = nullcontext  # type: ignore[method-assign, assignment]
     with listen(mcp.host, mcp.port) as listener, _demo_org(app.settings) as demo:
-        _announce(app)
+        _announce(app, demo.url if demo is not None else None)
         async with anyio.create_task_group() as tasks:
             if demo is not None:
-                tasks.start_soon(demo)
+                tasks.start_soon(demo.serve)
             if companion is None:
                 tasks.start_soon(_stop_on_signal, server)
             else:
@@ -157,16 +158,13 @@ async def _serve_network(
             tasks.cancel_scope.cancel()
 
 
-@contextmanager
-def _demo_org(settings: Settings) -> Iterator[Callable[[], Coroutine[Any, Any, None]] | None]:
-    """Open the demo org if the settings ask for it, and yield the coroutine function that serves it."""
+def _demo_org(settings: Settings) -> "AbstractContextManager[DemoOrg | None]":
+    """Return the demo org, opened if the settings ask for it."""
     if settings.salesforce.demo_port is None:
-        yield None
-        return
+        return nullcontext()
     from bedstone.transports.demo_org import demo_org_beside
 
-    with demo_org_beside(layout.salesforce(settings), settings.salesforce.demo_port, DEMO_ORG) as serve_demo_org:
-        yield serve_demo_org
+    return demo_org_beside(layout.salesforce(settings), settings.salesforce.demo_port, DEMO_ORG)
 
 
 async def _stop_on_signal(server: "uvicorn.Server") -> None:
@@ -180,12 +178,12 @@ async def _stop_after(companion: Callable[[App], Awaitable[None]], app: App, ser
     server.handle_exit(signal.SIGTERM, None)
 
 
-def _announce(app: App) -> None:
+def _announce(app: App, demo_url: str | None) -> None:
     if app.settings.log.format == "json":
         address = f"{app.settings.mcp.host}, port {app.settings.mcp.port}"
         logger.info("Listening on %s", address, extra={"action": "listening"})
     else:
-        click.echo(banner(app), err=True)
+        click.echo(banner(app, demo_url), err=True)
 
 
 def _page_options(app: App, access: "Access", arguments: Sequence[str]) -> "PageOptions":
@@ -208,7 +206,7 @@ def _page_options(app: App, access: "Access", arguments: Sequence[str]) -> "Page
     )
 
 
-def banner(app: App) -> str:
+def banner(app: App, demo_url: str | None = None) -> str:
     """Return the text to print once the server listens: addresses, and a configuration to paste."""
     from bedstone.cli.clients import network_entry, snippet
 
@@ -222,8 +220,8 @@ def banner(app: App) -> str:
     rows = [("page", f"{base}/")] if mcp.transport in ("http", "all") else []
     rows += [("all toolsets", f"{base}{path}")]
     rows += [(label, f"{base}/{label.replace('_', '-')}{path}") for label in app.toolsets]
-    if app.settings.salesforce.demo_port is not None and mcp.transport != "stdio":
-        rows.append(("demo org", f"http://localhost:{app.settings.salesforce.demo_port}"))
+    if demo_url is not None:
+        rows.append(("demo org", demo_url))
     width = max(len(label) for label, _ in rows)
     return "\n".join(
         [

@@ -33,12 +33,13 @@ def list_tools(*, as_json: bool, **options: Any) -> None:
         click.echo(json.dumps(rows, indent=2))
         return
     from rich.table import Table
+    from rich.text import Text
 
     from bedstone.cli.progress import console
 
     table = Table("tool", "toolset", "description", box=None, pad_edge=False)
     for label, tool in listing:
-        table.add_row(f"[bold]{tool.name}[/bold]", label, tool.description)
+        table.add_row(Text(tool.name, style="bold"), label, tool.description)
     console().print(table)
 
 
@@ -84,6 +85,8 @@ def call_and_print(
     reply = call_tool(name, arguments, options, texts)
     is_text = isinstance(reply.payload, str | tuple)
     click.echo(reply.text if is_text else json.dumps(reply.payload, indent=2, ensure_ascii=False))
+    if reply.note is not None:
+        click.echo(reply.note, err=True)
     sys.exit(1 if reply.is_error else 0)
 
 

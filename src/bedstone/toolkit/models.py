@@ -66,7 +66,8 @@ class Arguments(_Shape):
                 known = ", ".join(_names(cls)) or "none"
                 return UnknownArgument(f"Unknown parameter: {parameter}. Parameters: {known}", parameter=parameter)
             case _:
-                return InvalidInput(f"Invalid value for {parameter}: {problem['msg']}", parameter=parameter)
+                reason = problem["msg"].removeprefix("Value error, ")
+                return InvalidInput(f"Invalid value for {parameter}: {reason}", parameter=parameter)
 
 
 class NoArguments(Arguments):

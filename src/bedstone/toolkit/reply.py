@@ -15,12 +15,14 @@ class Reply:
     """A payload (JSON, plain text or content blocks) and whether it reports a failure.
 
     `structured` is the JSON object beside the text. Errors have none, because clients validate it against the output
-    schema, which describes success. A bare array has none unless it is given.
+    schema, which describes success. A bare array has none unless it is given. `note` is a text block of its own, for
+    what a bare array cannot say.
     """
 
     payload: dict[str, Any] | list[Any] | str | tuple[Content, ...]
     is_error: bool = False
     structured: dict[str, Any] | None = None
+    note: str | None = None
 
     @classmethod
     def of(cls, result: "Result | str | Sequence[Content] | Reply") -> "Reply":
@@ -48,4 +50,5 @@ class Reply:
     @property
     def content(self) -> tuple[Content, ...]:
         """The payload as content blocks."""
-        return self.payload if isinstance(self.payload, tuple) else (Text(self.text),)
+        blocks = self.payload if isinstance(self.payload, tuple) else (Text(self.text),)
+        return blocks if self.note is None else (*blocks, Text(self.note))

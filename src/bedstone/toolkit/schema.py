@@ -61,6 +61,8 @@ def _schema_node(node: Schema, definitions: Schema) -> Schema:
     rewritten = {key: value if key in VALUES else _rewrite(value, definitions) for key, value in rest.items()}
     if "const" in rewritten:  # an enum of one value
         rewritten["enum"] = [rewritten.pop("const")]
+    if rewritten.get("additionalProperties") is True:  # that is the default, and some clients fail on it
+        del rewritten["additionalProperties"]
     return _without_null(plain | rewritten)
 
 

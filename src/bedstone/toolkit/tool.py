@@ -20,8 +20,8 @@ class Tool:
 
     `method` takes the arguments and, if it has a second parameter, a `Progress`. A toolset that learns a tool's
     schema only at start replaces `arguments` (`dataclasses.replace`). `requires` names the capabilities the client
-    must have. A `large` tool publishes no output schema, so that a large answer can be sent as text alone. A
-    `background` tool can be started as a task (`Toolset.begin`).
+    must have. A `large` tool publishes no output schema, so that a large answer can be sent as text alone; a `long`
+    one asks clients that cut answers to show more. A `background` tool can be started as a task (`Toolset.begin`).
     """
 
     name: str
@@ -31,6 +31,7 @@ class Tool:
     arguments: type[Arguments]
     results: tuple[type[Result], ...] = ()
     large: bool = False
+    long: bool = False
     background: bool = False
     takes_progress: bool = False
     read_only: bool = True
@@ -59,6 +60,7 @@ class _Declaration:
     description: str
     title: str
     large: bool
+    long: bool
     background: bool
     requires: tuple[str, ...]
     hints: dict[str, bool]
@@ -70,6 +72,7 @@ def tool(
     *,
     title: str,
     large: bool = False,
+    long: bool = False,
     background: bool = False,
     requires: tuple[str, ...] = (),
     **hints: bool,
@@ -81,7 +84,7 @@ def tool(
 
     def declare(method: Method) -> Method:
         method.__bedstone_tool__ = _Declaration(  # type: ignore[attr-defined]
-            name, description, title, large, background, requires, hints
+            name, description, title, large, long or large, background, requires, hints
         )
         return method
 
@@ -109,6 +112,7 @@ def _bind(method: Callable[..., Awaitable[Any]], declaration: _Declaration) -> T
         arguments=types[parameters[0]],
         results=_result_models(types.get("return")),
         large=declaration.large,
+        long=declaration.long,
         background=declaration.background,
         takes_progress=len(parameters) > 1,
         requires=declaration.requires,

@@ -1,5 +1,6 @@
 """A toolset: tools, resources and prompts of one contract, and the shape of its errors."""
 
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
@@ -7,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import anyio
+from anyio import to_thread
 
 from bedstone.errors import BedstoneError, ReadOnly, UnknownPrompt, UnknownResource, UnknownTask, UnknownTool
 from bedstone.toolkit.models import Arguments
@@ -19,6 +21,8 @@ from bedstone.toolkit.tool import Tool, declared_tools
 
 if TYPE_CHECKING:
     from bedstone.services.service import Handle
+
+logger = logging.getLogger(__name__)
 
 # Text and structured content together double a payload, and handshake-era clients reject events above 1 MiB. Above
 # this many characters, large tools send the text alone.
@@ -42,11 +46,13 @@ class Toolset:
     plain_initialize: ClassVar[Mapping[str, Any] | None] = None
     server_name: str
     instructions: str | None = None
+    prompts_can_change: ClassVar[bool] = False  # while the toolset is served
 
     def __init__(self, service: "Handle[Any] | None" = None, *, read_only: bool = False) -> None:
         self.service = service
         self._read_only = read_only
         self._listeners: list[ChangeListener] = []
+        self._prompt_listeners: list[ChangeListener] = []
 
     @classmethod
     def build(cls, context: ToolsetContext) -> "Toolset":
@@ -60,8 +66,24 @@ class Toolset:
 
     def problems(self) -> Sequence[str]:
         """Return what keeps the toolset from working right now; `/readyz` reports it."""
-        service = self.service.opened if self.service is not None else None
-        return service.problems() if service is not None else ()
+        if self.service is None:
+            return ()
+        if (service := self.service.opened) is not None:
+            problems: Sequence[str] = service.problems()
+            return problems
+        return (self.service.failure,) if self.service.failure is not None else ()
+
+    async def check(self) -> Sequence[str]:
+        """Open the service if it is not open yet, and return what keeps the toolset from working."""
+        try:
+            if self.service is not None:
+                await self.service.open()
+            return await to_thread.run_sync(lambda: list(self.problems()))
+        except BedstoneError as error:
+            return [error.message]
+        except Exception as error:
+            logger.exception("Checking %s failed", self.label, extra={"action": "check_failed"})
+            return [f"Internal error ({type(error).__name__}); see the server log."]
 
     @cached_property
     def tools(self) -> Mapping[str, Tool]:
@@ -153,6 +175,18 @@ class Toolset:
     async def tools_changed(self) -> None:
         """Notify the listeners that the list of tools changed."""
         vars(self).pop("tools", None)
-        async with anyio.create_task_group() as tasks:
-            for listener in self._listeners:
-                tasks.start_soon(listener)
+        await _call_all(self._listeners)
+
+    def on_prompts_changed(self, listener: ChangeListener) -> None:
+        """Call `listener` whenever a prompt is added, removed or changed."""
+        self._prompt_listeners.append(listener)
+
+    async def prompts_changed(self) -> None:
+        """Notify the listeners that the list of prompts changed."""
+        await _call_all(self._prompt_listeners)
+
+
+async def _call_all(listeners: Sequence[ChangeListener]) -> None:
+    async with anyio.create_task_group() as tasks:
+        for listener in listeners:
+            tasks.start_soon(listener)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import click
 
-from bedstone.cli.options import configuration, settings_options
+from bedstone.cli.options import UserPath, configuration, settings_options
 from bedstone.cli.salesforce.options import DATA_FLAGS
 from bedstone.errors import MissingExtra
 from bedstone.settings import layout
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.command
 @click.option("--port", type=click.IntRange(1, 65535), default=3001, show_default=True, help="Port for http.")
 @click.option("--https-port", type=click.IntRange(1, 65535), help="Port for https, for clients that require it.")
-@click.option("--data", type=click.Path(file_okay=False, path_type=Path), help="Folder for the org's database.")
+@click.option("--data", type=UserPath(file_okay=False, path_type=Path), help="Folder for the org's database.")
 @click.option("--fault", "faults", multiple=True, help="Fault to switch on; `--fault list` lists them.")
 @click.option("--admin", is_flag=True, help="Let clients switch faults with PUT /_demo/faults.")
 @settings_options(DATA_FLAGS)

@@ -131,12 +131,11 @@ def _print_rows(rows: list[dict[str, Any]], output: str, selected: Sequence[str]
 
 
 def _print_table(rows: list[dict[str, Any]], names: Sequence[str]) -> None:
-    from rich.markup import escape
     from rich.table import Table
 
     from bedstone.cli.progress import console
 
     table = Table(*names, box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*(escape(str(row.get(name, ""))) for name in names))
+        table.add_row(*(str(row.get(name, "")) for name in names))
     console().print(table)

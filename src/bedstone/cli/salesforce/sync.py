@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import click
 
-from bedstone.cli.options import configuration, settings_options
+from bedstone.cli.options import UserPath, configuration, settings_options
 from bedstone.cli.progress import progress_bar
 from bedstone.cli.salesforce.options import AS_JSON, ORG_FLAGS
 from bedstone.errors import InvalidInput
@@ -54,7 +54,7 @@ def sync_knowledge(as_json: bool, **options: Any) -> None:
 @click.option(
     "--from",
     "source",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=UserPath(exists=True, file_okay=False, path_type=Path),
     help="Folder of describes saved as JSON, instead of an org.",
 )
 @click.option("--name", default="imported", show_default=True, help="Name for a schema from a folder.")
