@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from bedstone.evaluation.probe import PROTOCOL, StdioServer
-from bedstone.ingest.chunking.by_size import SplitOptions, chunk_pages
+from bedstone.ingest.chunking.by_size import chunk_pages
+from bedstone.ingest.chunking.pieces import SplitOptions
 from bedstone.ingest.detection import detect, find_format
 from bedstone.ingest.extraction import ExtractionError, Notes, Page, ReadOptions
 from bedstone.ingest.reader import read_whole

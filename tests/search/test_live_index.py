@@ -1,16 +1,21 @@
 """The index of a store that changes, its writer and its readers."""
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from bedstone.records import Chunk, Document
+from bedstone.records import Chunk, Document, StoredChunk
+from bedstone.search import live_index
 from bedstone.search.embedders.hashing import HashingEmbedder
 from bedstone.search.hits import SearchRequest
 from bedstone.search.indexer import embed_missing
+from bedstone.search.indexes import keyword
 from bedstone.search.live_index import LiveIndex
 from bedstone.store.engines.memory import MemoryStore
+from support.disks import small_disk
 
 Open = Callable[..., LiveIndex]
 
@@ -75,6 +80,97 @@ def test_corrupt_files_are_rebuilt(store: MemoryStore, opened: Open, tmp_path: P
     for path in (tmp_path / "words").glob("*.term"):
         path.unlink()
     assert found(opened(is_writer=False), "tulips") == ["a"]
+
+
+class SlowStore(MemoryStore):
+    """A store that stops after some chunks until it may go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_go_on = threading.Event()
+        self.may_go_on.set()
+
+    def chunks_between(self, first: int, last: int) -> Iterator[StoredChunk]:
+        if last > 2 * BATCH:
+            assert self.may_go_on.wait(20)
+        yield from super().chunks_between(first, last)
+
+
+BATCH = 5
+
+
+def test_an_index_that_cannot_be_created_is_created_when_the_disk_has_room(
+    store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_index, "WRITE_SECONDS", 0.05)
+    with small_disk(tmp_path / "disk", 1) as disk:
+        index = LiveIndex(store, disk.folder / "index", lambda: None)
+        index.become_writer()
+        disk.fill()
+        assert found(index, "tulips") == ["a"]
+        assert "No space left on device" in (index.problem() or "")
+        disk.free()
+        deadline = time.monotonic() + 20
+        while index.problem() is not None:
+            assert found(index, "tulips") == ["a"]
+            assert time.monotonic() < deadline, index.problem()
+            time.sleep(0.02)
+        assert (disk.folder / "index" / "words" / "version.json").exists()
+        index.close()
+
+
+def test_searches_answer_from_what_is_there_while_the_index_is_rebuilt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyword, "BATCH_CHANGES", BATCH)
+    monkeypatch.setattr(keyword, "SMALL_BATCH", BATCH)
+    monkeypatch.setattr(live_index, "PATIENCE_SECONDS", 0.01)
+    slow = SlowStore()
+    for number in range(4 * BATCH):
+        put(slow, f"d{number:02}", f"tulips{number}")
+    index = LiveIndex(slow, tmp_path, lambda: None)
+    index.become_writer()
+    assert found(index, "tulips19") == ["d19"]
+    index.close()
+    (tmp_path / "words" / "meta.json").write_text("{")
+    slow.may_go_on.clear()
+    index = LiveIndex(slow, tmp_path, lambda: None)
+    index.become_writer()
+    assert index.problem() is None  # nothing was opened yet
+    deadline = time.monotonic() + 20
+    while found(index, "tulips3") != ["d03"]:
+        assert time.monotonic() < deadline
+    assert found(index, "tulips19") == []
+    problem = index.problem()
+    assert problem is not None
+    assert problem.startswith("The keyword index was damaged and is being rebuilt:")
+    assert problem.endswith("of 20 chunks")
+    slow.may_go_on.set()
+    index.finish()
+    assert index.problem() is None
+    assert found(index, "tulips19") == ["d19"]
+    index.close()
+
+
+def test_an_interrupted_rebuild_continues_at_the_next_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyword, "BATCH_CHANGES", BATCH)
+    monkeypatch.setattr(keyword, "SMALL_BATCH", BATCH)
+    monkeypatch.setattr(live_index, "PATIENCE_SECONDS", 0.01)
+    slow = SlowStore()
+    for number in range(4 * BATCH):
+        put(slow, f"d{number:02}", f"tulips{number}")
+    (tmp_path / "words").write_text("not a folder")
+    slow.may_go_on.clear()
+    index = LiveIndex(slow, tmp_path, lambda: None)
+    index.become_writer()
+    index.current()
+    threading.Timer(0.2, slow.may_go_on.set).start()  # closing waits for the batch
+    index.close()
+    index = LiveIndex(slow, tmp_path, lambda: None)
+    index.become_writer()
+    assert found(index, "tulips19") == ["d19"]
+    assert index.problem() is None
+    index.close()
 
 
 def test_an_index_takes_up_an_embedder_and_discards_the_vectors_of_another(store: MemoryStore, opened: Open) -> None:

@@ -1,11 +1,10 @@
-"""Snippets, cursors, relevance."""
+"""Snippets, cursors, metrics."""
 
 import pytest
 
 from bedstone.evaluation.metrics import ndcg, recall, reciprocal_rank
 from bedstone.search.cursor import InvalidCursor, make_cursor, read_cursor
 from bedstone.search.matching import Matcher
-from bedstone.search.relevance import coverage, make_non_increasing, relevance
 from bedstone.search.snippets import snippet
 
 LONG = "Filler words stand here. " * 40 + "The Retry-After header says when. " + "More filler follows now. " * 40
@@ -28,6 +27,8 @@ def test_a_snippet_shows_the_densest_matches_in_the_original_text() -> None:
         ("the", "The end of the day", ["The", "the"]),
         ("Café", "a café, two cafés", ["café", "cafés"]),
         ("c++ (x)", "use c++ or x", ["c", "x"]),
+        ("log_level", "set LOG_LEVEL, the level of the log", ["LOG", "LEVEL", "level", "log"]),
+        ("level", "log_level", ["level"]),
     ],
 )
 def test_words_are_found_whatever_their_endings(query: str, text: str, found: list[str]) -> None:
@@ -71,15 +72,6 @@ def test_a_cursor_of_another_state_of_the_index_is_stale() -> None:
     cursor = make_cursor("k", "before", (20, 0.5), "query", {})
     with pytest.raises(InvalidCursor, match="the index has changed since"):
         read_cursor(cursor, "k", "after", "query", {})
-
-
-def test_relevance_falls_with_rank_and_rises_with_evidence() -> None:
-    assert relevance(0.9, 1.0) > relevance(0.5, 0.5) > relevance(0.1, 0.0)
-    assert relevance(None, 1.0) > relevance(None, 0.2)
-    assert relevance(0.15, 0.0) < 0.3
-    assert make_non_increasing([0.5, 0.7, 0.2]) == [0.5, 0.5, 0.2]
-    assert coverage({"rare": 3.0, "common": 1.0}, ["rare", "x"]) == 0.75
-    assert coverage({}, ["x"]) == 0.0
 
 
 def test_metrics() -> None:

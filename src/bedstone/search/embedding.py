@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from bedstone.errors import BedstoneError, MissingExtra, Unavailable
+from bedstone.errors import MissingExtra, Unavailable
 from bedstone.search.embedders import EMBEDDERS
 
 if TYPE_CHECKING:
@@ -108,12 +108,12 @@ class QueryEmbedder:
         embedder = self.embedder
         if embedder is None or not embedder.is_semantic or self._clock() < self._retry_at:
             return None
-        return self._try(embedder, text)
+        return self._try(embedder.embed_query, text)
 
     def check(self) -> str | None:
         """Return why semantic search does not work right now; asks the embedder, if there is one."""
         if embedder := self.embedder:
-            self._try(embedder, "probe")
+            self._try(getattr(embedder, "embed_uncached", embedder.embed_query), "probe")
         return self._problem
 
     def _build(self) -> None:
@@ -121,7 +121,7 @@ class QueryEmbedder:
             embedder = self._get_embedder()
             # A service may have to be asked for these, and every use needs them.
             found = (embedder.fingerprint, embedder.dimensions) if embedder is not None else None
-        except (BedstoneError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - the same for a model that cannot be loaded
             self._fail(error)
             return
         if found and self._fingerprint not in (None, found[0]):
@@ -131,10 +131,10 @@ class QueryEmbedder:
         if embedder is not None:
             self._recover()
 
-    def _try(self, embedder: "Embedder", text: str) -> "Vectors | None":
+    def _try(self, embed: "Callable[[str], Vectors]", text: str) -> "Vectors | None":
         try:
-            vector = embedder.embed_query(text)
-        except BedstoneError as error:
+            vector = embed(text)
+        except Exception as error:  # noqa: BLE001 - with any error of a model, keyword search still works
             self._fail(error)
             return None
         self._recover()
@@ -145,7 +145,7 @@ class QueryEmbedder:
             logger.warning(
                 "Semantic search failed, using keyword search: %s", error, extra={"action": "semantic_search_failed"}
             )
-        self._problem = str(error)
+        self._problem = str(error) or type(error).__name__
         self._retry_at = self._clock() + RETRY_SECONDS
 
     def _recover(self) -> None:

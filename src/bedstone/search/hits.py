@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:  # commands import this module before they need the engine
-    from bedstone.records import ChunkHead, Document, StoredChunk
+    from bedstone.records import ChunkHead, Document, Place, StoredChunk
     from bedstone.search.filters import Filter
 
 Mode = Literal["keyword", "semantic", "hybrid"]
@@ -78,7 +78,8 @@ class Snippet:
 class Hit:
     """A chunk that is returned; `score` is its relevance from 0 to 1.
 
-    The profile of the search says whether it has a snippet or its own texts, and whether it has its document.
+    The profile of the search says whether it has a snippet or its own texts, and whether it has its document. A hit
+    with its own texts has the place in them that matched.
     """
 
     head: "ChunkHead"
@@ -87,6 +88,7 @@ class Hit:
     snippet: Snippet = Snippet("")
     chunk: "StoredChunk | None" = None
     document: "Document | None" = None
+    place: "Place | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from bedstone.errors import InvalidInput
+from bedstone.errors import InvalidInput, Unavailable
 from bedstone.search.filters import Filter
 from bedstone.search.hits import Ranking
 from bedstone.store.engine import Store
@@ -22,6 +22,14 @@ class IndexVersionMismatch(InvalidInput):
     """An index was built by another version and must be rebuilt."""
 
     code = "outdated_index"
+
+
+class IndexDamaged(Unavailable):
+    """The files of an index are damaged; the message says which. It is set aside and rebuilt from the store."""
+
+
+class IndexUnwritable(Unavailable):
+    """Changes cannot be written to an index now, for example to a full disk; it answers from what it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,7 @@ class SearchIndex(Protocol):
     """Derived from a store: follows its changes, and can be deleted and rebuilt at any time.
 
     Methods block; several threads may search while another one catches up. Filters are evaluated inside the index.
+    Opening, catching up and searching raise `IndexDamaged` if files of the index are damaged.
     """
 
     @property
@@ -68,8 +77,17 @@ class SearchIndex(Protocol):
     def chunk_count(self) -> int:
         """Number of chunks in the index."""
 
-    def catch_up(self, on_progress: OnProgress | None = None) -> None:
-        """Apply the changes of the store; `on_progress` receives sequence numbers."""
+    def catch_up(self, on_progress: OnProgress | None = None, *, in_batches: bool = False) -> None:
+        """Apply the changes of the store; `on_progress` receives sequence numbers.
+
+        With `in_batches`, what was applied so far is found while the rest is applied.
+        """
+
+    def verify(self) -> None:
+        """Read every file, and raise `IndexDamaged` if one is damaged or the index does not fit the store."""
+
+    def problem(self) -> str | None:
+        """Return what is wrong with a part of the index that is repaired while it answers."""
 
     def search(self, query: IndexQuery) -> Ranking:
         """Return the best candidates of both sides in order; ties in the order of their rowids."""

@@ -5,9 +5,11 @@ import unicodedata
 from functools import lru_cache
 from os.path import commonprefix
 
-from bedstone.search.terms import MARKS, UNSPACED, WORD, bigrams, normalize_query, stop_terms, terms_of_word
+from bedstone.search.terms import MARKS, UNSPACED, bigrams, normalize_query, stop_terms, terms_of_word
 
-REST_OF_WORD = re.compile(rf"[\w{MARKS}]*")
+# The analyzer splits identifiers at underscores.
+WORD = re.compile(rf"(?:[^\W_]+|[{MARKS}]+)+")
+REST_OF_WORD = re.compile(rf"(?:[^\W_]+|[{MARKS}]+)*")
 Match = tuple[int, int, str]  # start, end and term
 
 
@@ -47,7 +49,7 @@ class Matcher:
             while start >= 0:
                 end = REST_OF_WORD.match(lower, start).end()  # type: ignore[union-attr]  # it always matches
                 before = lower[start - 1] if start else " "
-                if not (before.isalnum() or before == "_") and (term := self._term(lower[start:end])):
+                if not before.isalnum() and (term := self._term(lower[start:end])):
                     found.append((start, end, term))
                 start = lower.find(beginning, end)
         return sorted(found)

@@ -1,44 +1,147 @@
-"""Calibrated scores: 0 to 1, with the same meaning for every query."""
+"""Calibrated scores: 0 to 1, the same meaning for every query; above 0.5 a first hit is more often right than not."""
 
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from math import exp, log
+from typing import Literal, NamedTuple
 
-# Logistic of the cosine and of the share of the query's weight that the text has. Fitted on scifact, cranfield,
-# ray_docs and feedbackqa: relevant hits against hits of queries from the other sets (nonsense here) and, at 0.12 of
-# the weight, against the hits beside them. Medians: relevant 0.64, beside them 0.44, nonsense 0.02; with keywords
-# alone 0.44, 0.33 and 0.10.
-HYBRID_COEFFICIENTS = (-5.82, 9.35, 1.16)
-KEYWORD_COEFFICIENTS = (-3.01, 4.83)
+from bedstone.search.matching import Match
 
+Kind = Literal["hybrid", "semantic", "keyword", "quotation", "unspaced"]
 
-def term_weights(terms: Iterable[str], total: int, document_frequency: Callable[[str], int]) -> dict[str, float]:
-    """Return how informative each term of a query is: the rarer, the more."""
-    return {term: log(1 + total / (1 + document_frequency(term))) for term in terms}
-
-
-def coverage(weights: Mapping[str, float], text_terms: Iterable[str]) -> float:
-    """Return the share of a query's weight that a text covers."""
-    total = sum(weights.values())
-    present = set(text_terms)
-    return sum(weight for term, weight in weights.items() if term in present) / total if total else 0.0
+# Terms count as together within this many characters: about two sentences.
+WINDOW = 150
+# BM25 with these constants; a term of title or headings counts as if the body had it so many times more.
+SATURATION = 2.0
+LENGTH_SHARE = 0.4
+USUAL_LENGTH = 500  # characters
+CONTEXT_TIMES = 3
+TIE_STEP = 0.0001
 
 
-def relevance(cosine: float | None, covered: float) -> float:
-    """Return the probability that a reader calls the hit relevant."""
-    if cosine is None:
-        constant, keyword = KEYWORD_COEFFICIENTS
-        return _logistic(constant + keyword * covered)
-    constant, semantic, keyword = HYBRID_COEFFICIENTS
-    return _logistic(constant + semantic * cosine + keyword * covered)
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A logistic regression: the weight of each piece of evidence."""
+
+    constant: float
+    covered: float
+    strength: float = 0.0
+    nearness: float = 0.0
+    terms: float = 0.0
+    chunks: float = 0.0
+
+
+# Fitted by `benchmarks/fit_relevance.py`, which prints these lines; docs/benchmarks.md has the reliability.
+MODELS: Mapping[Kind, Model] = {
+    "hybrid": Model(constant=-0.41, covered=1.65, strength=2.01, nearness=2.98, terms=-1.36, chunks=-0.51),
+    "semantic": Model(constant=-0.38, covered=1.31, strength=2.06, nearness=0.96, terms=-1.31, chunks=-0.41),
+    "keyword": Model(constant=-2.62, covered=3.45, strength=2.59, nearness=0.0, terms=-0.8, chunks=-0.58),
+    "quotation": Model(constant=-6.29, covered=9.37, strength=0.0, nearness=0.0, terms=0.0, chunks=0.0),
+    "unspaced": Model(constant=-6.34, covered=17.63, strength=0.0, nearness=0.0, terms=1.16, chunks=-0.43),
+}
+
+
+class Evidence(NamedTuple):
+    """What a hit has of a query.
+
+    `covered` is the share of the query's weight that stands together, `strength` grows with the weight that is there at
+    all, `nearness` is 0 for unrelated and 1 for the same meaning.
+    """
+
+    covered: float
+    strength: float
+    nearness: float | None = None
+
+
+class QueryTerms:
+    """The terms of a query, each with a weight: the fewer chunks have it, the more it tells."""
+
+    def __init__(self, terms: Iterable[str], chunks: int, document_frequency: Callable[[str], int]) -> None:
+        # A word that no chunk has tells no more than one of a single chunk, or small bases would ask for every word.
+        self.weights = {term: log(1 + chunks / (1 + max(1, document_frequency(term)))) for term in terms}
+        self.total = sum(self.weights.values())
+        self.log_terms = log(1 + len(self.weights))
+        self.log_chunks = log(max(1, chunks))
+
+    def weigh(self, matches: Sequence[Match], length: int, nearness: float | None = None) -> Evidence:
+        """Weigh the matches of a text, of which the first `length` characters are the body and the rest its context."""
+        body_end = bisect_left(matches, (length,))
+        context = {term for _, _, term in matches[body_end:]}
+        body = [(start, term) for start, _, term in matches[:body_end]]
+        together = sum(self.weights[term] for term in context)
+        together += self._densest([place for place in body if place[1] not in context])
+        covered = together / self.total if self.total else 0.0
+        return Evidence(covered, log(1 + self._bm25(body, context, length)), nearness)
+
+    def _densest(self, places: Sequence[tuple[int, str]]) -> float:
+        """Return the largest weight of different terms within one window."""
+        best = current = 0.0
+        first, counts = 0, dict.fromkeys(self.weights, 0)
+        for start, term in places:
+            if not counts[term]:
+                current += self.weights[term]
+            counts[term] += 1
+            while start - places[first][0] > WINDOW:
+                left = places[first][1]
+                counts[left] -= 1
+                if not counts[left]:
+                    current -= self.weights[left]
+                first += 1
+            best = max(best, current)
+        return best
+
+    def _bm25(self, body: Sequence[tuple[int, str]], context: Set[str], length: int) -> float:
+        counts = dict.fromkeys(context, CONTEXT_TIMES)
+        for _, term in body:
+            counts[term] = counts.get(term, 0) + 1
+        norm = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length / USUAL_LENGTH)
+        return sum(self.weights[term] * count * (1 + SATURATION) / (count + norm) for term, count in counts.items())
+
+
+def relevance(query: QueryTerms, evidence: Evidence, kind: Kind, semantic_share: float = 1.0) -> float:
+    """Return how probably a hit answers a query.
+
+    `semantic_share` is how far nearness can be trusted: 1 in a language of the model, less in others.
+    """
+    if kind == "quotation":  # what is not there word for word may still answer
+        return _logistic(max(_logit(query, evidence, kind), _logit(query, evidence, "keyword")))
+    if kind not in ("hybrid", "semantic"):
+        return _logistic(_logit(query, evidence, kind))
+    share = semantic_share if evidence.nearness is not None else 0.0
+    logit = share * _logit(query, evidence, kind) if share else 0.0
+    if share < 1:
+        logit += (1 - share) * _logit(query, evidence, "keyword")
+    return _logistic(logit)
+
+
+def nearness(cosine: float | None, min_similarity: float) -> float | None:
+    """Return a cosine on the scale of its model: 0 where texts are unrelated, 1 where they are equal."""
+    return None if cosine is None else (cosine - min_similarity) / (1 - min_similarity)
 
 
 def make_non_increasing(values: Iterable[float]) -> list[float]:
-    """Lower each value to the ones before it, so that scores agree with the order of hits."""
+    """Lower each value that is above the ones before it, so that scores agree with the order of hits.
+
+    It ends a little below them: the same score would say that two hits are equally good.
+    """
     lowest, result = 1.0, []
     for value in values:
-        lowest = min(lowest, value)
+        lowest = value if value <= lowest else max(0.0, lowest - TIE_STEP)
         result.append(lowest)
     return result
+
+
+def _logit(query: QueryTerms, evidence: Evidence, kind: Kind) -> float:
+    model = MODELS[kind]
+    return (
+        model.constant
+        + model.covered * evidence.covered
+        + model.strength * evidence.strength
+        + model.nearness * (evidence.nearness or 0.0)
+        + model.terms * query.log_terms
+        + model.chunks * query.log_chunks
+    )
 
 
 def _logistic(value: float) -> float:

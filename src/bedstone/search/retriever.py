@@ -15,11 +15,12 @@ from bedstone.search.filters import Filter
 from bedstone.search.fusion import promote_documents
 from bedstone.search.hits import Candidate, Hit, Mode, Ranking, SearchRequest, SearchResponse, Snippet
 from bedstone.search.index import IndexQuery, SearchIndex, Weights
-from bedstone.search.language import semantic_weight
+from bedstone.search.language import KNOWN_LANGUAGE_WEIGHT, semantic_weight
 from bedstone.search.matching import Matcher
-from bedstone.search.relevance import coverage, make_non_increasing, relevance, term_weights
+from bedstone.search.places import matched_place
+from bedstone.search.relevance import Kind, QueryTerms, make_non_increasing, nearness, relevance
 from bedstone.search.snippets import snippet
-from bedstone.search.terms import normalize_query
+from bedstone.search.terms import UNSPACED, normalize_query, split_camel
 from bedstone.store.engine import Store
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Profile:
     promotes_documents: bool = False  # a question is answered by whole documents
     windows: tuple[int, ...] = ()  # numbers of candidates to look at, so that every page is cut from the same list
     group_key: GroupKey | None = None  # of the chunks with the same key, only the best is a hit
+    skips_unrelated: bool = False  # a candidate without a matching term that is not near in meaning is not a hit
     counts_all: bool = False  # every candidate of the last window is counted, not only those of the page
     context_of: Callable[[ChunkHead], Iterable[str]] = breadcrumb_of  # text to score in addition to the chunk's own
     has_snippets: bool = True  # otherwise hits have the whole chunk
@@ -54,19 +56,25 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to ask the index. `is_question`: not a quotation, so vectors and documents count."""
+    """What to ask the index. `is_question`: not a quotation, so vectors and documents count.
+
+    `kind` and `language_share` (how well the model knows the language) decide how hits are scored.
+    """
 
     text: str
     vector: "Vectors | None"
     semantic_weight: float
     is_question: bool
     weights: Weights = field(default_factory=Weights)
+    kind: Kind = "keyword"
+    language_share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
     """The first of each group of candidates, in order; how many groups match, and whether every group was seen."""
 
+    plan: Plan
     ranking: Ranking
     candidates: list[Candidate]
     matched: int
@@ -89,7 +97,7 @@ class Retriever:
         """Return a page of the best hits."""
         end = request.offset + request.limit
         selection = self.select(request, end + 1)
-        hits = self._present(request, selection.ranking, selection.candidates[request.offset : end])
+        hits = self._present(request, selection, selection.candidates[request.offset : end])
         return SearchResponse(
             hits=tuple(hits),
             has_more=len(selection.candidates) > end,
@@ -109,7 +117,7 @@ class Retriever:
         if self._profile.group_key is not None:
             return self._select_groups(plan, request, self._profile.group_key, count)
         ranking = self._collect(plan, request.filter, count)
-        return Selection(ranking, ranking.candidates, len(ranking.candidates), len(ranking.candidates) < count)
+        return Selection(plan, ranking, ranking.candidates, len(ranking.candidates), len(ranking.candidates) < count)
 
     def heads(self, candidates: Iterable[Candidate]) -> Mapping[int, ChunkHead]:
         """Return the heads of candidates, and perhaps others; deleted ones are missing."""
@@ -140,21 +148,24 @@ class Retriever:
             settled = len(candidates) if is_last else count_settled(candidates)
             step = window if counts_all else count
             for candidate, head in break_ties(candidates[start:settled], step, self.heads):
+                if self._profile.skips_unrelated and not candidate.is_match(self._embedding.min_similarity):
+                    continue
                 key = group_key(head, request)
                 best.setdefault(key, candidate)
                 if counts_all and candidate.is_match(self._embedding.min_similarity):
                     matched.add(key)
                 elif len(best) == count and not counts_all:
-                    return Selection(ranking, list(best.values()), count, is_complete=False)
+                    return Selection(plan, ranking, list(best.values()), count, is_complete=False)
             start = max(start, settled)
             if is_last:
                 break
-        return Selection(ranking, list(best.values()), len(matched if counts_all else best), len(candidates) < window)
+        count = len(matched if counts_all else best)
+        return Selection(plan, ranking, list(best.values()), count, len(candidates) < window)
 
-    def _present(self, request: SearchRequest, ranking: Ranking, page: Sequence[Candidate]) -> list[Hit]:
+    def _present(self, request: SearchRequest, selection: Selection, page: Sequence[Candidate]) -> list[Hit]:
         """Score the candidates of a page, and add what is shown of them."""
-        matcher = Matcher(request.query)
-        weights = term_weights(matcher.terms, self.index.chunk_count, self.index.document_frequency)
+        matcher, plan = Matcher(request.query), selection.plan
+        query = QueryTerms(matcher.terms, self.index.chunk_count, self.index.document_frequency)
         min_similarity = self._embedding.min_similarity
         drafts, scores = [], []
         for candidate, head, chunk, plain in self._read(page):
@@ -162,12 +173,20 @@ class Retriever:
             if document is None and self._profile.has_documents:  # deleted in the meantime
                 continue
             title = document.title if document is not None else ""
-            found = matcher.find("\n".join([plain, title, *self._profile.context_of(head)]))
-            scores.append(relevance(candidate.cosine, coverage(weights, {term for _, _, term in found})))
-            shown = Snippet("")
+            context = "\n".join(["", title, *self._profile.context_of(head)])
+            seen = found = matcher.find(plain + context)
+            length = len(plain)
+            if not found and candidate.keyword_score is not None:  # the index knows the parts of identifiers too
+                seen, length = matcher.find(split_camel(plain + context)), len(split_camel(plain))
+            evidence = query.weigh(seen, length, nearness(candidate.cosine, min_similarity))
+            scores.append(relevance(query, evidence, plan.kind, plan.language_share))
+            shown, place = Snippet(""), None
+            nearest = selection.ranking.passage(candidate.rowid)
             if self._profile.has_snippets:
-                shown = snippet(plain, matcher, ranking.passage(candidate.rowid), found)
-            drafts.append(Hit(head, 0.0, candidate.matched_by(min_similarity), shown, chunk, document))
+                shown = snippet(plain, matcher, nearest, found)
+            else:
+                place = matched_place(head, len(plain), found, query.weights, nearest)
+            drafts.append(Hit(head, 0.0, candidate.matched_by(min_similarity), shown, chunk, document, place))
         return [
             replace(hit, score=round(score, 4))
             for hit, score in zip(drafts, make_non_increasing(scores), strict=True)
@@ -198,14 +217,26 @@ class Retriever:
 
 def plan_query(text: str, mode: Mode, index: SearchIndex, embedding: QueryEmbedder, weights: Weights) -> Plan:
     """Decide whether a query is a quotation, embed it if it is not, and weigh its vector."""
-    is_question = mode == "hybrid" and not index.is_quotation(text)  # a quotation targets one chunk
+    is_quotation = mode != "semantic" and index.is_quotation(text)
+    is_question = mode == "hybrid" and not is_quotation  # a quotation targets one chunk
     wants_vector = (mode == "semantic" or is_question) and index.has_vectors
     vector = embedding.embed(text) if wants_vector else None
-    if mode == "semantic":
-        return Plan("", vector, 1.0, is_question, weights)
     share = semantic_weight(text, embedding.languages) if vector is not None else 0.0
+    language_share = share / KNOWN_LANGUAGE_WEIGHT
+    kind = _kind_of(text, mode, is_quotation=is_quotation, is_near=share > 0)
+    if mode == "semantic":
+        return Plan("", vector, 1.0, is_question, weights, kind, language_share)
     share = share * weights.semantic / (share * weights.semantic + 1 - share)
-    return Plan(text, vector, share, is_question, weights)
+    return Plan(text, vector, share, is_question, weights, kind, language_share)
+
+
+def _kind_of(text: str, mode: Mode, *, is_quotation: bool, is_near: bool) -> Kind:
+    """Return how to score the hits of a query; `is_near`: a vector of a model that knows the language takes part."""
+    if is_near:
+        return "semantic" if mode == "semantic" else "hybrid"
+    if UNSPACED.search(text):
+        return "unspaced"
+    return "quotation" if is_quotation else "keyword"
 
 
 def collect(

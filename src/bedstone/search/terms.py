@@ -25,6 +25,7 @@ MARKS = (
     "\u1ab0-\u1ace\u1b00-\u1b73\u1dc0-\u1dff\u20d0-\u20f0\u302a-\u302f\u3099\u309a\ufe00-\ufe0f\ufe20-\ufe2f"
 )
 WORD = re.compile(rf"[\w{MARKS}]+")
+CAMEL_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
@@ -104,6 +105,11 @@ def camel_parts(names: Iterable[str]) -> list[str]:
         if len(pieces) > 1 and any(piece[0].isupper() for piece in pieces[1:]):
             parts += pieces
     return parts
+
+
+def split_camel(text: str) -> str:
+    """Return a text with spaces inside identifiers like `getUserById`."""
+    return CAMEL_BOUNDARY.sub(" ", text)
 
 
 def split_compound(word: str, is_known: Callable[[str], bool]) -> list[str]:

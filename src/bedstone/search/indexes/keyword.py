@@ -19,6 +19,7 @@ from bedstone.permissions import FOLDER_MODE, make_private_folder
 from bedstone.records import StoredChunk
 from bedstone.search.filters import AllOf, AnyOf, Filter, Missing, OneOf
 from bedstone.search.index import IndexVersionMismatch, OnProgress, Weights
+from bedstone.search.indexes.damage import find_damage
 from bedstone.search.terms import (
     CAMEL,
     WORD,
@@ -38,6 +39,7 @@ from bedstone.store.engine import Store
 VERSION = 6  # of schema and analysis; an index with a different version is rebuilt
 ARENA_BYTES = 64_000_000
 BATCH_CHANGES = 1_000
+SMALL_BATCH = 50  # where others wait for the index, or for its end
 # Each commit leaves a segment that every search must visit; a process killed before one repeats the work.
 CHANGES_PER_COMMIT = 20_000
 SUGGESTION_PREFIX = 2  # letters at the beginning of a misspelt word that are taken as correct
@@ -78,13 +80,9 @@ class KeywordIndex:
         self._lock = threading.Lock()
         self._schema = _schema()
         self._index = self._open(read_only)
-        self._writer: Any = None if read_only else self._index.writer(ARENA_BYTES, 1)
+        self.is_read_only = read_only  # another process writes it
+        self._writer: Any = None  # opened for the first change, and again after a failure that ends its threads
         self._reload()
-
-    @property
-    def is_read_only(self) -> bool:
-        """Whether another process writes it."""
-        return self._writer is None
 
     @property
     def last_applied(self) -> tuple[int, int]:
@@ -102,25 +100,33 @@ class KeywordIndex:
         """Number of chunks in the index."""
         return max(0, self._searcher.num_docs - 1)  # without the marker
 
-    def catch_up(self, store: Store, on_progress: OnProgress | None = None) -> None:
+    def find_damage(self, *, reads_all: bool = True) -> str | None:
+        """Return what is wrong with the files; None if they are whole, or if the index is in memory."""
+        return find_damage(self._folder, reads_all=reads_all) if self._folder is not None else None
+
+    def catch_up(self, store: Store, on_progress: OnProgress | None = None, *, in_batches: bool = False) -> None:
         """Apply the changes of the store; from the beginning if the index followed another history."""
+        batch, changes_per_commit = (SMALL_BATCH, BATCH_CHANGES) if in_batches else (BATCH_CHANGES, CHANGES_PER_COMMIT)
         with self._lock:
             last = store.last_change()  # later changes are for the next call, or this one might never end
             seq, stamp = self.last_applied
             committed = seq
             if seq and [change.stamp for change in store.changes(seq - 1, 1)] != [stamp]:
+                self._ensure_writer()
                 self._writer.delete_all_documents()
                 seq, stamp, committed = 0, 0, -1
             title = lru_cache(maxsize=16)(lambda document: getattr(store.document(document), "title", ""))
+            if last and seq < last.seq:
+                self._ensure_writer()
             try:
-                while last and seq < last.seq and (changes := store.changes(seq, BATCH_CHANGES)):
+                while last and seq < last.seq and (changes := store.changes(seq, batch)):
                     for change in changes:
                         self._remove(change.gone_first, change.gone_last)
                         if change.kind == "put":
                             for stored in store.chunks_between(change.first, change.last):
                                 self._writer.add_document(_fields(stored, title(stored.head.document_id)))
                     seq, stamp = changes[-1].seq, changes[-1].stamp
-                    if seq - committed >= CHANGES_PER_COMMIT:
+                    if seq - committed >= changes_per_commit:
                         self._commit(seq, stamp)
                         committed = seq
                     if on_progress:
@@ -128,8 +134,21 @@ class KeywordIndex:
                 if seq != committed:
                     self._commit(seq, stamp)
             except BaseException:
-                self._writer.rollback()  # otherwise the next commit would include the incomplete batch
+                self._roll_back()
                 raise
+
+    def _ensure_writer(self) -> None:
+        if self._writer is None:
+            self._writer = self._index.writer(ARENA_BYTES, 1)
+
+    def _roll_back(self) -> None:
+        """Drop the incomplete batch, which the next commit would include otherwise."""
+        if self._writer is None:
+            return
+        try:
+            self._writer.rollback()
+        except ValueError:  # its threads have ended
+            self._writer = None
 
     def reload(self) -> None:
         """Load what another process wrote."""
@@ -141,7 +160,7 @@ class KeywordIndex:
         with self._lock:
             if self._writer is not None:
                 self._writer.wait_merging_threads()
-                self._writer = None
+            self._writer, self.is_read_only = None, True
 
     def close(self) -> None:
         """Release the writer at once, and delete the private copy of a read-only folder."""

@@ -47,7 +47,13 @@ class MemoryIndex:
     def chunk_count(self) -> int:
         return len(self._chunks)
 
-    def catch_up(self, on_progress: OnProgress | None = None) -> None:
+    def verify(self) -> None:
+        """Do nothing: files do not exist."""
+
+    def problem(self) -> str | None:
+        return None
+
+    def catch_up(self, on_progress: OnProgress | None = None, *, in_batches: bool = False) -> None:
         last = self._store.last_change()
         if last is None or last.seq == self.applied_seq:
             return

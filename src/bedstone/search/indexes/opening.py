@@ -5,14 +5,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedstone.search.index import Access, IndexVersionMismatch, SearchIndex
+from bedstone.search.index import Access, IndexDamaged, IndexVersionMismatch, SearchIndex
 from bedstone.search.indexes import EMBEDDED, INDEXES
+from bedstone.search.indexes.damage import set_aside
 from bedstone.store.engine import Store
 
 if TYPE_CHECKING:
     from bedstone.search.embedder import Embedder
 
 KEYWORDS = "words"  # a folder
+VERSION = "version.json"  # the last file that is written: without it, the index does not exist yet
 VECTORS = "vectors.usearch"
 
 
@@ -24,23 +26,30 @@ def open_index(
 
 
 def open_shared_index(
-    store: Store,
-    folder: Path,
-    embedder: "Embedder | None",
-    *,
-    is_writer: bool,
-    is_corrupt: bool = False,
-    kind: str = EMBEDDED,
+    store: Store, folder: Path, embedder: "Embedder | None", *, is_writer: bool, kind: str = EMBEDDED
 ) -> SearchIndex:
-    """Return an index that one process writes and others read; a reader without a usable one builds its own in memory.
-
-    With `is_corrupt`, the files in the folder do not fit together: the writer replaces them.
-    """
-    if is_writer and is_corrupt:
-        shutil.rmtree(folder / KEYWORDS, ignore_errors=True)
+    """Return an index that one process writes and others read; before the first is built, a reader builds its own."""
     if is_writer:
         return open_index(store, folder, embedder, kind=kind)
-    with suppress(OSError, ValueError, IndexVersionMismatch):
-        if not is_corrupt:
+    if (folder / KEYWORDS / VERSION).exists() or kind != EMBEDDED:
+        with suppress(IndexVersionMismatch):
             return open_index(store, folder, embedder, "read", kind=kind)
     return open_index(store, folder, embedder, "memory", kind=kind)
+
+
+def open_fresh_index(
+    store: Store, folder: Path, embedder: "Embedder | None", *, is_writer: bool, kind: str = EMBEDDED
+) -> tuple[SearchIndex, str | None]:
+    """Return an empty index in place of a damaged one, and why it is in memory if its folder cannot be written.
+
+    The writer sets the damaged files aside; a reader leaves them to the writer.
+    """
+    if not is_writer:
+        return open_index(store, folder, embedder, "memory", kind=kind), None
+    try:
+        set_aside(folder / KEYWORDS)
+        return open_index(store, folder, embedder, kind=kind), None
+    except (OSError, IndexDamaged) as error:
+        shutil.rmtree(folder / KEYWORDS, ignore_errors=True)  # what was made of the new one
+        reason = error.__cause__ or error  # that the disk is full, not which file is missing then
+        return open_index(store, folder, embedder, "memory", kind=kind), str(reason)

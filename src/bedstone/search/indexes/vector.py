@@ -17,6 +17,7 @@ from bedstone.records import StoredPassage
 from bedstone.search.embedder import Vectors
 from bedstone.search.filters import Filter, matches
 from bedstone.search.index import OnProgress
+from bedstone.search.indexes.damage import set_aside
 from bedstone.store.engine import Store
 
 if TYPE_CHECKING:
@@ -134,11 +135,17 @@ class VectorIndex:
         self._lock = threading.Lock()
         self._graph: Index | None = None
         self._is_unsaved = False
+        self._building: threading.Thread | None = None
         self._table = self._empty()
         self.applied_seq = 0
 
     def __len__(self) -> int:
         return len(self._table.ids)
+
+    @property
+    def problem(self) -> str | None:
+        """What is repaired right now; all vectors are scanned meanwhile."""
+        return "The vector index was damaged and is being rebuilt" if self._building is not None else None
 
     def catch_up(self, on_progress: OnProgress | None = None) -> None:
         """Apply the changes of the store."""
@@ -149,6 +156,11 @@ class VectorIndex:
             self._table = self._apply_changes(last.seq, on_progress)
             self._update_graph()
             self.applied_seq = last.seq
+
+    def finish(self) -> None:
+        """Wait until a damaged graph is rebuilt."""
+        if (building := self._building) is not None:
+            building.join()
 
     def save(self) -> bool:
         """Write the graph to its file, if it changed; return whether the file did."""
@@ -318,11 +330,17 @@ class VectorIndex:
     def _update_graph(self) -> None:
         """Make the graph hold what the table holds; build it if it is missing or outdated."""
         table = self._table
+        if self._building is not None:
+            return
         if len(table.ids) <= MAX_SCANNED:
             self._graph = None
             self._is_unsaved = self._file is not None and self._file.exists()
             return
         graph = self._graph if self._graph is not None else self._open_graph()
+        if graph is None:
+            self._building = threading.Thread(target=self._build_graph, name="vector-graph", daemon=True)
+            self._building.start()
+            return
         keys = np.asarray(graph.keys).astype(np.int64)
         extra, missing = np.setdiff1d(keys, table.ids), np.setdiff1d(table.ids, keys)
         if len(extra) + len(missing) and self._read_only:
@@ -335,13 +353,28 @@ class VectorIndex:
             graph.add(missing, table.codes[table.positions(missing)])
         self._graph = graph
 
-    def _open_graph(self) -> "Index":
+    def _build_graph(self) -> None:
+        """Build a graph in the place of a damaged one, while searches scan."""
+        table, graph = self._table, self._new_graph()
+        for start in range(0, len(table.ids), READ_BATCH):
+            graph.add(table.ids[start : start + READ_BATCH], table.codes[start : start + READ_BATCH])
+        with self._lock:
+            self._building = None
+            self._graph, self._is_unsaved = graph, True
+            self._update_graph()  # for what changed meanwhile
+
+    def _open_graph(self) -> "Index | None":
+        """Return the graph of the file, or a new one; None if the file is damaged."""
         index_type = _usearch()
         if self._file is not None and self._file.exists():
             try:
                 graph = index_type.restore(str(self._file), view=self._read_only)
-            except (ValueError, RuntimeError) as error:
-                logger.warning("Rebuilding the vector index: %s", error, extra={"action": "index_rebuilt"})
+            except (OSError, ValueError, RuntimeError) as error:
+                logger.error("Rebuilding the vector index: %s", error, extra={"action": "index_rebuilt"})  # noqa: TRY400 - the reason is enough
+                with suppress(OSError):
+                    if not self._read_only:
+                        set_aside(self._file)
+                return None
             else:
                 if graph is not None and graph.ndim == self._dimensions:
                     # The file does not record them; mypy takes the properties for read-only.
