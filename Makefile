@@ -8,7 +8,7 @@ VENV_PYTHON := $(BIN)/python$(if $(WINDOWS),.exe)
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test coverage docs bench bench-server bench-search bench-knowledge bench-salesforce bench-pages soak conformance outside-clients screenshots clean
+.PHONY: help setup run check test coverage docs bench bench-server bench-search bench-knowledge bench-salesforce bench-pages soak bombs conformance outside-clients platforms screenshots clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,7 +25,7 @@ MODEL_READY := $(WHEELS)/.minilm
 
 $(READY): pyproject.toml $(MODEL_READY)
 	@echo "Installing into .venv ..."
-	@$(INSTALL) $(WHEELS)/bedstone_minilm-*.whl --editable . --group dev
+	@$(INSTALL) $(WHEELS)/bedstone_minilm-*.whl --editable '.[ocr]' --group dev
 	@touch $@
 
 $(VENV_PYTHON):
@@ -83,12 +83,19 @@ bench-pages: setup  ## Measure the pages with 10,000 documents and 4,818 objects
 soak: setup  ## Kill the server repeatedly at random moments (KILLS=60)
 	@PYTHONPATH=tests $(BIN)/python tests/soak/knowledge.py $(if $(KILLS),--kills $(KILLS))
 
+bombs: setup  ## Add files that try to exhaust time, memory or disk (HOSTILE=program that writes more of them)
+	@PYTHONPATH=tests $(BIN)/python tests/soak/bombs.py $(if $(HOSTILE),--hostile $(HOSTILE))
+
 conformance: setup  ## Run the official MCP conformance suite
 	@$(INSTALL) --group node
 	@PYTHONPATH=tests $(BIN)/python tests/conformance/run.py
 
 screenshots: setup  ## Take the screenshots for the README; needs Chromium
 	@PYTHONPATH=tests $(BIN)/python scripts/screenshots.py
+
+platforms: setup  ## Check that every dependency has wheels for the platforms in the README
+	@$(INSTALL) --group platforms
+	@PATH="$(BIN):$$PATH" $(BIN)/python scripts/check_platforms.py
 
 outside-clients: setup  ## Run third-party clients against this server
 	@$(INSTALL) --group node

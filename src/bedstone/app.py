@@ -31,6 +31,10 @@ class App:
     toolsets: Mapping[str, Toolset]
     aclose: Callable[[], Awaitable[None]]
 
+    @property
+    def _has_strict_schemas(self) -> bool:
+        return self.settings.mcp.schema_profile == "strict"
+
     def hub(self) -> "BedstoneServer":
         """Return one server with every toolset; a single toolset chosen by name keeps its own server name."""
         from bedstone.server import BedstoneServer
@@ -38,7 +42,7 @@ class App:
         chosen = list(self.toolsets.values()) if self.settings.toolsets else []
         alone = chosen[0] if len(chosen) == 1 else None
         name = self.settings.name or (alone.server_name if alone else "bedstone")
-        return BedstoneServer(name, list(self.toolsets.values()))
+        return BedstoneServer(name, list(self.toolsets.values()), strict_schemas=self._has_strict_schemas)
 
     def servers(self) -> dict[str, "BedstoneServer"]:
         """Return the hub under "", and each toolset under its own address, with hyphens and with underscores."""
@@ -48,7 +52,7 @@ class App:
         for label, toolset in self.toolsets.items():
             # Documentation takes the configured name; the other names are fixed by their contracts.
             name = (self.settings.name if label == "docs" else None) or toolset.server_name
-            server = BedstoneServer(name, [toolset])
+            server = BedstoneServer(name, [toolset], strict_schemas=self._has_strict_schemas)
             servers |= {f"/{spelling}": server for spelling in (label.replace("_", "-"), label)}
         return servers
 
@@ -121,7 +125,8 @@ def _make_handle(label: str, context: ServiceContext) -> Handle[Any] | None:
     spec = toolset_spec(label)
     if spec.service is None:
         return None
-    return Handle(lambda: resolve(spec.service)(context), starts_at_once=bool(spec.starts_at_once(context.settings)))
+    starts_at_once = bool(spec.starts_at_once(context.settings))
+    return Handle(lambda: resolve(spec.service)(context), starts_at_once=starts_at_once, context=context)
 
 
 def _check_knowledge(settings: Settings) -> None:

@@ -3,7 +3,7 @@
 BedstoneError
 ├── InvalidInput                fix the call
 │   ├── MissingArgument, UnknownArgument
-│   ├── UnsupportedFormat, FileTooLarge, PathNotAllowed                  (services.knowledge)
+│   ├── UnsupportedFormat, FileTooLarge, PathNotAllowed, UnsafeArchive   (services.knowledge)
 │   ├── InvalidManifest, UnreadableFile                                  (services.docs)
 │   ├── InvalidCursor, IndexVersionMismatch                              (search)
 │   ├── StoreVersionMismatch                                             (store)
@@ -16,7 +16,9 @@ BedstoneError
 │   └── ArticleNotFound, ObjectNotFound, RecordNotFound, UnknownOrg, OrgNotFound
 ├── Unavailable                 wait, or ask an administrator
 │   ├── ReadOnly
-│   ├── StoreUnavailable                                                 (store)
+│   ├── StoreUnavailable, StoreDamaged                                   (store)
+│   ├── IndexDamaged, IndexUnwritable                                    (search)
+│   ├── StoreMismatch, TextMissing                                       (services.knowledge)
 │   ├── KbUnreadable                                                     (services)
 │   └── OrgUnavailable, MirrorMissing, MirrorBusy, SyncBusy, NotSynced
 ├── InvalidSetting              fix the configuration
@@ -29,8 +31,31 @@ BedstoneError
     └── AuthError, PermissionDenied, LimitExceeded, ApiReserveReached, RecordNotFound, OrgUnavailable, KnowledgeDisabled
 """
 
+import errno
+import json
 import re
+from collections.abc import Collection
 from typing import Any
+
+# What the disk, the system or its limits cause, and no file does.
+MACHINE_ERRORS = frozenset(
+    getattr(errno, name)
+    for name in (
+        *("ENOSPC", "EDQUOT", "EIO", "EROFS", "EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "EACCES", "EPERM"),
+        *("EBUSY", "ENOLCK", "ENODEV", "ENXIO", "ESTALE", "ETIMEDOUT", "ENOTCONN", "EHOSTDOWN", "EREMOTEIO"),
+    )
+    if hasattr(errno, name)
+)
+
+
+def find_machine_error(error: BaseException, codes: Collection[int | None] = MACHINE_ERRORS) -> str | None:
+    """Return what the machine lacks if that is behind an error, such as a full disk; None if it is the input."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError) and seen.errno in codes:
+            return str(seen.strerror)
+        seen = seen.__cause__ or seen.__context__
+    return None
 
 
 class BedstoneError(Exception):
@@ -95,3 +120,20 @@ class InvalidSetting(BedstoneError):
 
 class MissingExtra(BedstoneError):
     """An optional part is not installed; the message has the command."""
+
+
+def explain(error: Exception) -> str:
+    """Return in a few words why something cannot be read, in our words instead of those of a library."""
+    match error:
+        case BedstoneError():
+            return error.message
+        case UnicodeDecodeError():
+            return f"not valid UTF-8 (byte {error.start})"
+        case json.JSONDecodeError():
+            return f"not valid JSON (line {error.lineno}, column {error.colno})"
+        case RecursionError():
+            return "nested too deeply"
+        case OSError():
+            return error.strerror or "I/O error"
+        case _:
+            return f"unexpected content ({type(error).__name__})"

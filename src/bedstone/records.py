@@ -19,11 +19,25 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a stretch of a chunk is in its document: the page, and the headings above it.
+
+    It begins at `start` in the plain text and at `text_start` in the original, and ends where the next one begins.
+    """
+
+    start: int
+    text_start: int
+    page: int | None
+    breadcrumb: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """A part of a document with an id of its own.
 
     `text` is quoted, in its original form; `plain` is the same without markup, for search. `breadcrumb` holds the
-    headings from the outermost to the chunk's own; `page` is where it begins, in documents that have pages.
+    headings from the outermost to the chunk's own; `page` is where it begins, in documents that have pages. A chunk
+    with text of several pages or sections has `places`, of which the first is its beginning.
     """
 
     id: str
@@ -34,6 +48,7 @@ class Chunk:
     breadcrumb: tuple[str, ...] = ()
     facets: Mapping[str, str] = field(default_factory=dict)
     page: int | None = None
+    places: tuple[Place, ...] = ()
 
 
 DocumentAndChunks = tuple[Document, Sequence[Chunk]]
@@ -52,6 +67,17 @@ class ChunkHead:
     breadcrumb: tuple[str, ...]
     facets: Mapping[str, str]
     page: int | None
+    places: tuple[Place, ...] = ()
+
+    @property
+    def all_places(self) -> tuple[Place, ...]:
+        """Return the places of the chunk: at least the one where it begins."""
+        return self.places or (Place(0, 0, self.page, self.breadcrumb),)
+
+    @property
+    def last_page(self) -> int | None:
+        """Return the page on which the chunk ends."""
+        return self.all_places[-1].page
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +157,20 @@ class TaskError:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskRetry:
+    """Why a queued task waits: what the machine lacked, how often in a row, and when the task runs again."""
+
+    reason: str
+    count: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
-    """Work that outlives its process. Times are seconds since 1970; the payload belongs to the task's handler."""
+    """Work that outlives its process. Times are seconds since 1970; the payload belongs to the task's handler.
+
+    `attempts` counts those that ended with their process, and the current one.
+    """
 
     id: str
     kind: str
@@ -146,3 +184,4 @@ class Task:
     result: Mapping[str, Any] | None = None
     error: TaskError | None = None
     is_dismissed: bool = False
+    retry: TaskRetry | None = None

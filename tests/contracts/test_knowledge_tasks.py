@@ -56,7 +56,7 @@ async def ids(door: Door) -> dict[str, str]:
 
 
 def copies(folder: Path) -> list[str]:
-    return sorted(path.name for path in (folder / "data" / "documents").iterdir())
+    return sorted(path.name for path in (folder / "data" / "documents").glob("[!.]*"))
 
 
 async def test_a_file_that_is_being_read_or_waits_can_be_removed(one_at_a_time: Door, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ async def test_a_failed_file_says_why_everywhere_and_can_be_removed(one_at_a_tim
 
 async def test_a_file_on_its_way_is_told_by_get_and_search(one_at_a_time: Door, tmp_path: Path) -> None:
     door = one_at_a_time
-    first = (await call(door, "add", file_path=write(tmp_path, "scan.pdf", scan(20))))["task_id"]
+    first = (await call(door, "add", file_path=write(tmp_path, "scan.pdf", scan(60))))["task_id"]
     await call(door, "add", file_path=write(tmp_path, "b.txt", "words"))
     await until(door, first, "Processing page")
     known = await ids(door)

@@ -1,20 +1,75 @@
 """A server that is killed loses nothing it acknowledged; hostile files cost it nothing. `make soak` goes further."""
 
 import json
+import os
+import signal
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from soak.knowledge import call, soak
 from support.hostile import SECRET, write_hostile_files
 from support.processes import Listening, listening
+from support.scans import scanned_pdf
 
 GROWTH_MB = 60  # what caches and arenas may have taken; one hostile file would take a multiple
 
 
 def test_a_killed_server_loses_nothing() -> None:
     soak(kills=4, seed=3)
+
+
+def test_a_file_outlives_kills_of_its_reader_and_of_the_server(tmp_path: Path) -> None:
+    """Its reader is killed once, the server twice: none of that is the file's fault."""
+    path = tmp_path / "scan.pdf"
+    path.write_bytes(scanned_pdf(*[f"Chapter {number}\nThe tide of day {number}" for number in range(1, 7)]))
+    options = ("--toolsets", "knowledge", "--data-dir", tmp_path / "data")
+    with listening(*options, log=tmp_path / "log") as server:
+        task = call(server, "add", {"file_path": str(path)})["task_id"]
+        os.kill(wait_for_reader(server, task), signal.SIGKILL)
+        assert "SIGKILL" in wait_for(lambda: call(server, "task-status", {"task_id": task}).get("message"))
+        kill_while_reading(server, task)
+    with listening(*options, log=tmp_path / "log") as server:
+        kill_while_reading(server, task)
+    with listening(*options, log=tmp_path / "log") as server:
+        state = wait_for(lambda: ended(call(server, "task-status", {"task_id": task})))
+        assert state["status"] == "completed"
+        text = call(server, "get", {"document_id": state["result"]["document_id"]})["text"]
+        assert text.count("The tide of day") == 6
+
+
+def kill_while_reading(server: Listening, task: str) -> None:
+    wait_for_reader(server, task)
+    server.process.kill()
+    server.process.wait(10)
+
+
+def ended(state: Any) -> Any:
+    return state if state["status"] not in ("queued", "running") else None
+
+
+def wait_for(find: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + 60
+    while not (found := find()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found
+
+
+def wait_for_reader(server: Listening, task: str) -> int:
+    """Return the process that reads the file of a running task."""
+
+    def find() -> int | None:
+        if call(server, "task-status", {"task_id": task})["status"] != "running":
+            return None
+        threads = Path(f"/proc/{server.process.pid}/task").iterdir()
+        children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+        return next(iter(children), None)
+
+    found: int = wait_for(find)
+    return found
 
 
 def memory_mb(server: Listening) -> float:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -217,6 +218,24 @@ def test_a_port_in_use_is_said_in_words(tmp_path: Path) -> None:
         second = bedstone("serve", "--transport", "http", "--port", str(server.port), "--kb-file", HANDBOOK)
     assert second.returncode == 1
     assert f"Cannot listen on 127.0.0.1, port {server.port}: Address already in use" in second.stderr
+    assert "--port (make run PORT=...)" in second.stderr
+
+
+def test_a_demo_org_whose_port_is_in_use_takes_a_free_one(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        options = ("--toolsets", "salesforce_graph", "--data-dir", tmp_path / "data")
+        with listening(*options, log=tmp_path / "log", BEDSTONE_SALESFORCE__DEMO_PORT=str(port)) as server:
+            body = {"name": "execute-soql", "arguments": {"query": "SELECT COUNT() FROM Account"}}
+            status, answer = server.post("/mcp/tools/call", body)
+    printed = (tmp_path / "log").read_text()
+    (url,) = re.findall(r"demo org +(http://localhost:\d+)", printed)
+    assert url != f"http://localhost:{port}"
+    assert "The demo org uses a free port" in printed
+    assert url in (tmp_path / "data" / "salesforce" / "orgs.json").read_text()
+    assert status == 200, answer
 
 
 def _wait_for(port: int) -> None:

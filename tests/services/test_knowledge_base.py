@@ -1,6 +1,7 @@
 """Files in, passages out; and what a crash leaves."""
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -105,8 +106,8 @@ def test_the_same_content_is_kept_once(opened: Opened, tmp_path: Path) -> None:
     base = opened()
     first = add(base, write(tmp_path, "a.txt", "The same words."))
     again = add(base, write(tmp_path, "b.txt", "The same words."))
-    assert result(again) == replace(result(first), is_duplicate=True)
-    assert len(base.documents()) == len(list((tmp_path / "documents").iterdir())) == 1
+    assert result(again) == replace(result(first), is_duplicate=True, updated=("source",))
+    assert len(base.documents()) == len(list((tmp_path / "documents").glob("[!.]*"))) == 1
 
 
 def test_the_same_content_read_by_several_tasks_at_once_is_kept_once(opened: Opened, tmp_path: Path) -> None:
@@ -117,7 +118,7 @@ def test_the_same_content_read_by_several_tasks_at_once_is_kept_once(opened: Ope
     base.open()
     ended = [base.wait(task.id) for task in tasks]
     assert {task.status for task in ended} == {"completed"}
-    assert len(base.documents()) == len(list((tmp_path / "documents").iterdir())) == 1
+    assert len(base.documents()) == len(list((tmp_path / "documents").glob("[!.]*"))) == 1
 
 
 def test_a_task_that_was_done_but_for_saying_so_is_done(opened: Opened, store: SqliteStore, tmp_path: Path) -> None:
@@ -175,7 +176,7 @@ def test_files_are_refused_with_their_reason(opened: Opened, tmp_path: Path) -> 
             base.add(path)
         assert type(caught.value) is kind, path
         assert "tulip" not in caught.value.message
-    assert list((tmp_path / "documents").iterdir()) == []
+    assert list((tmp_path / "documents").glob("[!.]*")) == []
 
 
 def test_a_damaged_file_costs_its_task_only(opened: Opened, tmp_path: Path) -> None:
@@ -188,7 +189,7 @@ def test_a_damaged_file_costs_its_task_only(opened: Opened, tmp_path: Path) -> N
     assert blank.error
     assert blank.error.message == "No text was found in the file."
     assert base.documents() == []
-    assert list((tmp_path / "documents").iterdir()) == []
+    assert list((tmp_path / "documents").glob("[!.]*")) == []
     assert add(base, write(tmp_path, "c.txt", "fine")).status == "completed"
 
 
@@ -200,13 +201,13 @@ def test_everything_can_be_removed(opened: Opened, tmp_path: Path) -> None:
     assert (report.documents, report.vectors, report.freed_bytes) == (3, 3, 3 * len("words number 0"))
     with pytest.raises(BedstoneError, match="Knowledge base is empty"):
         search(base, "words", 1)
-    assert list((tmp_path / "documents").iterdir()) == []
+    assert list((tmp_path / "documents").glob("[!.]*")) == []
 
 
 def test_health_is_probed(opened: Opened, tmp_path: Path) -> None:
     base = opened(HashingEmbedder)
     assert base.check_health() == {}
-    (tmp_path / "documents").rmdir()
+    shutil.rmtree(tmp_path / "documents")
     assert list(base.check_health()) == ["storage"]
 
 
@@ -261,7 +262,7 @@ def test_a_killed_process_loses_nothing_it_acknowledged(opened: Opened, store: S
         assert search(base, f"subject {subject} bay {subject}", 1)[0].document.id == document.id
     assert store.chunks_without_vectors() == []
     known = {document.id for document in documents}
-    assert {path.name for path in (tmp_path / "documents").iterdir()} == known
+    assert {path.name for path in (tmp_path / "documents").glob("[!.]*")} == known
 
 
 def test_contexts_hold_documents_that_are_kept_once(opened: Opened, tmp_path: Path) -> None:
@@ -406,7 +407,7 @@ def test_what_was_cancelled_stays_cancelled_when_the_process_ends(opened: Opened
     assert again.active_tasks() == []
     assert {again.task(task.id).status for task in tasks} == {"cancelled"}
     assert again.documents() == []
-    assert [path for path in (tmp_path / "documents").iterdir() if path.is_dir()] == []
+    assert [path for path in (tmp_path / "documents").glob("[!.]*") if path.is_dir()] == []
 
 
 def test_vectors_that_are_lacking_are_made_later(opened: Opened, store: SqliteStore, tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def content(base: KnowledgeBase) -> tuple[FileDocument, list[tuple[str, int | No
     """The one document, without what differs from run to run, and its chunks."""
     (document,) = base.documents()
     chunks = [(item.text, item.head.page, item.head.breadcrumb) for item in base.chunks(document.id)]
-    return replace(document, id="", added_at=0.0, seconds=None), chunks
+    return replace(document, id="", added_at=0.0, submitted_at=None, seconds=None), chunks
 
 
 @pytest.fixture

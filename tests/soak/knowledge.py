@@ -3,31 +3,34 @@
     soak/knowledge.py [--kills 60] [--seed 1]
 
 After every restart: whatever was acknowledged is there whole or gone whole, no half document, no file without a
-document, tasks go on, and the index finds each document by what only it says.
+document, tasks go on, and the index finds each document by what only it says. Every third round is another one:
+imports and docs builds are killed, the disk is full, or files of the store, the index and the texts are damaged
+(`rounds.py`).
 """
 
 import argparse
 import json
 import random
-import shutil
 import signal
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from http.client import HTTPException
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from bedstone.search.embedders.minilm import MiniLm
 from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions, KnowledgeQuery
 from bedstone.store.engines.sqlite import SqliteStore
 from ingest.test_reader import pdf
+from support.disks import small_disk
 from support.processes import Listening, listening
 
 SENTENCES = 40
+DISK_MEGABYTES = 512
 
 
 class Broken(AssertionError):
@@ -57,7 +60,9 @@ class Story:
         self.chance = chance
         self.count = 0
         self.there: dict[str, int] = {}  # completed and acknowledged: document id to number
-        self.unsure: set[int] = set()  # asked for, not acknowledged as done
+        self.promised: set[int] = set()  # acknowledged, to be read later
+        self.unsure: set[int] = set()  # asked for, not acknowledged
+        self.doubted: set[int] = set()  # asked for long ago: a rebuild may bring back a copy that was moved aside
         self.gone: set[str] = set()
 
     def act(self, server: Listening) -> None:
@@ -72,6 +77,9 @@ class Story:
             if "document_id" in answer:
                 self.there[answer["document_id"]] = number
                 self.unsure.discard(number)
+            elif answer["success"]:
+                self.promised.add(number)
+                self.unsure.discard(number)
         elif roll < 0.9:
             name = self.chance.choice(list(self.there))
             number = self.there.pop(name)
@@ -81,7 +89,8 @@ class Story:
                 self.unsure.discard(number)
         elif roll < 0.93:
             before, self.there = self.there, {}
-            self.unsure |= set(before.values())
+            self.unsure |= {*before.values(), *self.promised}
+            self.promised = set()
             if call(server, "clear", {"confirm": True, "confirmation_phrase": "DELETE ALL"})["success"]:
                 self.gone |= set(before)
                 self.unsure = set()
@@ -101,14 +110,18 @@ class Story:
             expect(not self.gone & set(documents), f"came back: {self.gone & set(documents)}")
             numbers = {int(item.filename.partition(".")[0]): name for name, item in documents.items()}
             expect(len(numbers) == len(documents), "the same content twice")
-            expect(set(numbers) <= set(self.there.values()) | self.unsure, "documents nobody added")
-            folders = {path.name for path in (data / "documents").iterdir()}
+            expect(self.promised <= set(numbers), f"acknowledged and lost: {self.promised - set(numbers)}")
+            asked = {*self.there.values(), *self.promised, *self.unsure, *self.doubted}
+            expect(set(numbers) <= asked, f"documents nobody added: {set(numbers) - asked}")
+            folders = {path.name for path in (data / "documents").glob("[!.]*")}
             expect(folders == set(documents), f"folders and documents differ: {folders ^ set(documents)}")
             expect(not store.chunks_without_vectors(), "chunks without vectors")
             for number, name in numbers.items():
                 self._whole(base, number, name)
             self.there = {name: number for number, name in numbers.items()}
+            self.doubted |= self.unsure
             self.unsure.clear()
+            self.promised.clear()
         finally:
             base.close()
 
@@ -124,43 +137,44 @@ class Story:
         expect(bool(hits) and hits[0].document.id == name, f"{name} is not found by its own words")
 
 
+Round = Callable[[Story, Path, random.Random], None]
+
+
 def expect(holds: bool, message: str) -> None:
     if not holds:
         raise Broken(message)
 
 
 def call(server: Listening, tool: str, arguments: dict[str, Any]) -> Any:
-    body = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "tools/call",
-        "params": {"name": f"knowledge-{tool}", "arguments": arguments},
-    }
+    return call_tool(server, f"knowledge-{tool}", arguments)
+
+
+def call_tool(server: Listening, name: str, arguments: dict[str, Any]) -> Any:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
     status, answer = server.post("/mcp", body)
     if status != 200:
         raise ConnectionError(status)
     return json.loads(json.loads(answer)["result"]["content"][0]["text"])
 
 
-def soak(kills: int, seed: int, told: Callable[[str], object] = lambda _: None) -> None:
-    """Kill and look, again and again."""
+def soak(kills: int, seed: int, told: Callable[[str], object] = lambda _: None, rounds: Sequence[Round] = ()) -> None:
+    """Kill and look, again and again; every third time in a round of another kind."""
     chance = random.Random(seed)
-    root = Path(tempfile.mkdtemp(prefix="bedstone-soak-"))
-    (root / "files").mkdir()
-    story = Story(root / "files", chance)
-    try:
+    with TemporaryDirectory(prefix="bedstone-soak-", ignore_cleanup_errors=True) as root, ExitStack() as stack:
+        folder = Path(root)
+        (folder / "files").mkdir()
+        disk = stack.enter_context(small_disk(folder / "disk", DISK_MEGABYTES)).folder if rounds else folder
+        story = Story(folder / "files", chance)
         for number in range(1, kills + 1):
-            run_until_killed(story, root, chance)
-            story.check(root / "data")
-            told(f"{number:3} kills, {len(story.there)} documents of {story.count} files")
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
+            play = chance.choice(rounds) if number % 3 == 0 and rounds else run_until_killed
+            play(story, disk / "data", chance)
+            story.check(disk / "data")
+            told(f"{number:3} {play.__name__:18} {len(story.there)} documents of {story.count} files")
 
 
-def run_until_killed(story: Story, root: Path, chance: random.Random) -> None:
+def run_until_killed(story: Story, data: Path, chance: random.Random) -> None:
     """Serve, act, and die at a moment nobody chose."""
-    options = ("--toolsets", "knowledge", "--data-dir", root / "data")
-    with listening(*options, log=root / "log") as server:
+    with serving(story, data) as server:
         call(server, "status", {})
         moment = time.monotonic() + chance.uniform(0.05, 2.5)
         killer = threading.Thread(target=kill, args=(server, moment))
@@ -171,6 +185,11 @@ def run_until_killed(story: Story, root: Path, chance: random.Random) -> None:
         killer.join()
 
 
+def serving(story: Story, data: Path) -> AbstractContextManager[Listening]:
+    """Serve the knowledge base of a data folder."""
+    return listening("--toolsets", "knowledge", "--data-dir", data, log=story.folder.parent / "log")
+
+
 def kill(server: Listening, at: float) -> None:
     """Kill a server at a time."""
     time.sleep(max(0.0, at - time.monotonic()))
@@ -178,12 +197,19 @@ def kill(server: Listening, at: float) -> None:
     server.process.wait(10)
 
 
+def tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    soak(options.kills, options.seed, lambda line: sys.stdout.write(f"{line}\n"))
+    from soak.rounds import ROUNDS  # noqa: PLC0415 - they use this module
+
+    soak(options.kills, options.seed, tell, ROUNDS)
     sys.stdout.write("Nothing was lost.\n")
 
 

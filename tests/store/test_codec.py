@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bedstone.records import Document, ProgressSnapshot, Task, TaskError
+from bedstone.records import Document, ProgressSnapshot, Task, TaskError, TaskRetry
 from bedstone.store.codec import (
     OUTCOME_KEYS,
+    decode_breadcrumb,
     decode_document,
     decode_facets,
     decode_task,
@@ -88,6 +89,7 @@ tasks = st.builds(
     st.none() | payloads,
     st.none() | st.builds(TaskError, st.text(), st.text()),
     st.booleans(),
+    st.none() | st.builds(TaskRetry, st.text(), st.integers(1, 99), times),
 )
 
 
@@ -123,3 +125,7 @@ def test_documents_and_tasks_are_written_as_before() -> None:
     failed = Task("t", "add", "failed", 1.0, {"filename": "ä.pdf"}, 2.0, 3.0, 1, error=TaskError("ocr_failed", "Nö."))
     details = '{"filename": "ä.pdf", "error": "ocr_failed", "message": "Nö."}'
     assert encode_task(failed) == ("t", "add", "failed", 1.0, details, 2.0, 3.0, 1)
+
+
+def test_headings_of_earlier_versions_are_read() -> None:
+    assert decode_breadcrumb('["Guide", "Set up"]') == (("Guide", "Set up"), ())

@@ -19,12 +19,13 @@ from typing import Any
 import pytest
 
 from acme_diary.store import AuditedStore
-from bedstone.records import Chunk, Counts, Document, Passage, Task, TaskStatus
-from bedstone.store.engine import Store, StoreFactory, StoreVersionMismatch
+from bedstone.records import Chunk, Counts, Document, Passage, Place, Task, TaskStatus
+from bedstone.store.engine import Store, StoreFactory, StoreUnavailable, StoreVersionMismatch
 from bedstone.store.engines.memory import MemoryStore
 from bedstone.store.engines.sqlite import SqliteStore
 from bedstone.store.filters import AttributeBetween, AttributeContains, AttributeHas, AttributeIn, Condition, Order
 from bedstone.store.opening import open_store
+from support.disks import small_disk
 
 ENGINES: dict[str, StoreFactory] = {"memory": MemoryStore, "sqlite": SqliteStore, "audited": AuditedStore}
 
@@ -197,6 +198,31 @@ def test_a_put_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_document_and_its_task_are_stored_together(store: Store) -> None:
+    store.put_with_task((document("a"), chunks("a", 2)), task("reads a"))
+    assert store.digests() == {"a": "1"}
+    assert [item.id for item in store.tasks({"queued"})] == ["reads a"]
+    assert [change.kind for change in store.changes(0)] == ["put"]
+
+
+def test_a_full_disk_is_an_error_of_the_store_until_there_is_room(tmp_path: Path) -> None:
+    """A commit that fails must not leave its transaction open: nothing could be written any more."""
+    with small_disk(tmp_path / "disk", 4) as disk:
+        store = SqliteStore(disk.folder / "store.sqlite", durable=True)
+        store.put([(document("a"), chunks("a", 1))])
+        disk.fill()
+        with pytest.raises(StoreUnavailable, match="full"):
+            store.put([(document("b"), chunks("b", 2_000))])
+        with pytest.raises(StoreUnavailable, match="full"):
+            store.set_value("value", "x" * 1_000_000)
+        assert store.digests() == {"a": "1"}
+        disk.free()
+        store.put([(document("b"), chunks("b", 200))])
+        store.check_writable()
+        assert store.digests() == {"a": "1", "b": "1"}
+        store.close()
+
+
 def test_a_sqlite_store_survives_its_process_and_opens_for_reading(tmp_path: Path) -> None:
     path = tmp_path / "a folder with %20 and ?" / "store.sqlite"
     store = SqliteStore(path)
@@ -278,11 +304,32 @@ def test_vectors_can_be_forgotten_and_documents_renamed(store: Store) -> None:
     assert store.chunks_without_vectors()
 
 
+def test_a_new_version_takes_over_in_one_transaction(store: Store) -> None:
+    store.put([(document("old"), chunks("old", 2)), (document("new"), chunks("new", 1))])
+    gone = [stored.head.rowid for stored in store.chunks_of("old")]
+    store.update_and_delete([replace(document("new"), title="Other")], ["old", "unknown"])
+    assert (store.document("old"), store.document("new").title) == (None, "Other")  # type: ignore[union-attr]
+    change = store.last_change()
+    assert change is not None
+    assert (change.kind, change.gone_first, change.gone_last) == ("delete", min(gone), max(gone))
+    assert store.chunk_counts() == {"new": 1}
+
+
+def test_the_keys_of_an_attribute_are_listed_once(store: Store) -> None:
+    texts = ['{"author": "Ada", "tags": ["a"]}', '{"author": null, "größe": NaN}', "{}", None]
+    for number, text in enumerate(texts):
+        known = {"user": text} if text is not None else {}
+        store.put([(replace(document(str(number)), attributes=known), [])])
+    assert store.member_names("user") == ["author", "größe", "tags"]
+    assert store.member_names("nothing") == []
+
+
 def test_every_write_changes_the_version_and_ends_a_wait(store: Store) -> None:
     writes: list[Callable[[], object]] = [
         lambda: store.put([(document("a"), chunks("a", 1))]),
         lambda: store.put_passages(vectors(store, "a")),
         lambda: store.update_documents([replace(document("a"), title="Other")]),
+        lambda: store.update_and_delete([document("a")], []),
         lambda: store.put_task(task("t")),
         lambda: store.replace_task(task("t", "running"), "queued"),
         lambda: store.request_cancel("t"),
@@ -528,3 +575,14 @@ def test_sealing_waits_for_other_readers(tmp_path: Path) -> None:
     store.close()
     assert [path.name for path in tmp_path.iterdir()] == ["store.sqlite"]
     assert SqliteStore(tmp_path / "store.sqlite", read_only=True).counts().documents == 1
+
+
+def test_places_of_a_chunk_come_back(store: Store) -> None:
+    """Chunks with text of several pages or sections say where each begins; other chunks have one place."""
+    places = (Place(0, 0, 1, ("Top", "A")), Place(9, 14, 2, ("Top", "B", "C")), Place(20, 30, 2, ()))
+    both = Chunk("c#0", "text", "plain", "A", 0, ("Top", "A"), {}, 1, places)
+    store.put([(document("c"), [both, Chunk("c#1", "text", "plain", "A", 0, ("Top", "A"), {}, 3)])])
+    first, second = (stored.head for stored in store.chunks_of("c"))
+    assert (first.breadcrumb, first.page, first.last_page, first.all_places) == (("Top", "A"), 1, 2, places)
+    assert (second.places, second.last_page) == ((), 3)
+    assert second.all_places == (Place(0, 0, 3, ("Top", "A")),)

@@ -1,18 +1,22 @@
 """Background tasks: order, concurrency, cancelling, and what a restart finds."""
 
+import errno
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bedstone.errors import InvalidInput
-from bedstone.records import ProgressSnapshot, Task, TaskError
+from bedstone.records import ProgressSnapshot, Task, TaskError, TaskRetry, TaskStatus
+from bedstone.store.engine import StoreUnavailable
 from bedstone.store.engines.memory import MemoryStore
 from bedstone.store.engines.sqlite import SqliteStore
-from bedstone.tasks import Progress, TaskDeferred, TaskRunner
+from bedstone.tasks import MachineFailure, Progress, TaskDeferred, TaskRunner
+from bedstone.tasks.retrying import machine_failure, next_attempt
 
 Make = Callable[..., TaskRunner]
 Work = Callable[[Task, Progress], Mapping[str, Any]]
@@ -144,14 +148,181 @@ def test_progress_never_goes_back() -> None:
     assert shares[-1] == 1.0
 
 
-def test_a_restart_goes_on_and_gives_up_after_two_attempts(store: MemoryStore, make: Make) -> None:
-    store.put_task(Task("a", "x", "running", 1.0, started_at=1.0, attempts=1))
-    store.put_task(Task("b", "x", "running", 2.0, started_at=1.0, attempts=2))
+@pytest.mark.parametrize("attempts", [1, 2, 4])
+def test_a_task_outlives_servers_that_were_killed(attempts: int, store: MemoryStore, make: Make) -> None:
+    store.put_task(Task("a", "x", "running", 1.0, started_at=1.0, attempts=attempts))
+    assert make(lambda task, progress: {"ok": True}).wait("a").status == "completed"
+
+
+def test_a_task_that_ends_every_server_fails_at_last_and_says_how_to_retry(store: MemoryStore, make: Make) -> None:
+    store.put_task(Task("a", "x", "running", 1.0, started_at=1.0, attempts=5))
     cleaned: list[str] = []
-    runner = make(lambda task, progress: {"ok": True}, cleaned=cleaned)
-    assert runner.wait("a").status == "completed"
-    assert runner.wait("b").status == "failed"
-    assert cleaned == ["b"]
+    failed = make(lambda task, progress: {"ok": True}, cleaned=cleaned).wait("a")
+    assert (failed.status, cleaned) == ("failed", ["a"])
+    assert failed.error
+    assert failed.error.code == "interrupted"
+    assert "Add the file again" in failed.error.message
+
+
+def test_a_suspect_runs_alone_and_last(store: MemoryStore, make: Make) -> None:
+    running: set[str] = set()
+    seen: list[tuple[str, int]] = []
+    lock = threading.Lock()
+
+    def work(task: Task, progress: Progress) -> Mapping[str, Any]:
+        with lock:
+            running.add(task.id)
+            seen.append((task.id, len(running)))
+        time.sleep(0.05)
+        with lock:
+            running.discard(task.id)
+        return {}
+
+    for number, attempts in enumerate((2, 3, 0, 0, 1)):
+        store.put_task(Task(str(number), "x", "queued", float(number), attempts=attempts))
+    runner = make(work, workers=3)
+    for number in range(5):
+        assert runner.wait(str(number)).status == "completed"
+    assert [name for name, _ in seen[-2:]] == ["0", "1"]
+    assert [count for _, count in seen[-2:]] == [1, 1]
+
+
+def test_tasks_that_wait_for_a_suspect_let_it_run(store: MemoryStore, make: Make) -> None:
+    done = threading.Event()
+
+    def work(task: Task, progress: Progress) -> Mapping[str, Any]:
+        if task.id == "suspect":
+            done.set()
+        elif not done.is_set():
+            raise TaskDeferred
+        return {}
+
+    store.put_task(Task("suspect", "x", "queued", 1.0, attempts=2))
+    for number in range(3):
+        store.put_task(Task(str(number), "x", "queued", 2.0 + number))
+    runner = make(work, workers=3)
+    wait_for(done.is_set)
+    assert {runner.wait(str(number)).status for number in range(3)} == {"completed"}
+
+
+def test_what_the_machine_lacks_is_waited_for(store: MemoryStore, make: Make) -> None:
+    has_room = threading.Event()
+
+    def work(task: Task, progress: Progress) -> Mapping[str, Any]:
+        if not has_room.is_set():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return {"ok": True}
+
+    cleaned: list[str] = []
+    runner = make(work, cleaned=cleaned)
+    task = runner.submit("x", {})
+    waiting = next(seen for seen in runner.watch(task.id) if seen.retry)
+    assert waiting.retry
+    assert (waiting.status, waiting.attempts, waiting.retry.reason) == ("queued", 0, "No space left on device")
+    assert waiting.retry.at > time.time()
+    assert [item.id for item in runner.waiting()] == [task.id]
+    has_room.set()
+    ended = runner.wait(task.id)
+    assert (ended.status, ended.retry, cleaned) == ("completed", None, [])
+
+
+def test_a_restart_waits_as_long_as_before(store: MemoryStore, make: Make) -> None:
+    runs: list[TaskRetry | None] = []
+
+    def work(task: Task, progress: Progress) -> Mapping[str, Any]:
+        runs.append(task.retry)
+        return {}
+
+    later = TaskRetry("No space left on device", 3, time.time() + 3600)
+    store.put_task(Task("later", "x", "queued", 1.0, retry=later))
+    store.put_task(Task("due", "x", "queued", 2.0, retry=replace(later, at=time.time() - 1)))
+    runner = make(work)
+    assert runner.wait("due").status == "completed"
+    assert runner.wait(runner.submit("x", {}).id).status == "completed"
+    assert [retry.count if retry else 0 for retry in runs] == [3, 0]
+    assert [task.id for task in runner.waiting()] == ["later"]
+    assert runner.cancel("later")
+
+
+def test_waits_double_up_to_a_limit() -> None:
+    retry, waits = None, []
+    for _ in range(10):
+        retry = next_attempt("full", retry, now=0.0)
+        waits.append(retry.at)
+    assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60, 60]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (StoreUnavailable("database or disk is full"), "The store does not answer: database or disk is full"),
+        (OSError(errno.EMFILE, "Too many open files"), "Too many open files"),
+        (OSError(errno.EROFS, "Read-only file system"), "Read-only file system"),
+        (MemoryError(), "Out of memory"),
+        (InvalidInput("Not a file."), None),
+        (FileNotFoundError(errno.ENOENT, "No such file"), None),
+        (ValueError("a defect"), None),
+    ],
+)
+def test_only_failures_of_the_machine_are_repeated(error: Exception, reason: str | None) -> None:
+    failure = machine_failure(error)
+    assert (failure.reason if failure else None) == reason
+
+
+def test_a_reader_that_is_killed_every_time_is_not_repeated_for_ever(store: MemoryStore, make: Make) -> None:
+    def work(task: Task, progress: Progress) -> Mapping[str, Any]:
+        raise MachineFailure("The process was killed (SIGKILL).", is_suspect=True)
+
+    store.put_task(Task("new", "x", "queued", 1.0, attempts=0))
+    store.put_task(Task("old", "x", "queued", 2.0, attempts=4))
+    runner = make(work)
+    assert runner.wait("old").status == "failed"
+    again = next(seen for seen in runner.watch("new") if seen.retry)
+    assert (again.status, again.attempts) == ("queued", 1)
+
+
+class FullDisk(MemoryStore):
+    """A store that cannot be written while its disk is full."""
+
+    is_full = False
+
+    def put_task(self, task: Task) -> None:
+        self._check()
+        super().put_task(task)
+
+    def replace_task(self, task: Task, expected_status: TaskStatus) -> bool:
+        self._check()
+        return super().replace_task(task, expected_status)
+
+    def _check(self) -> None:
+        if self.is_full:
+            raise StoreUnavailable("database or disk is full")
+
+
+def test_an_outcome_that_cannot_be_stored_is_stored_later() -> None:
+    store = FullDisk()
+    runs: list[str] = []
+
+    def work(task: Task, progress: Progress) -> Mapping[str, Any]:
+        runs.append(task.id)
+        store.is_full = len(runs) == 1
+        if store.is_full:
+            raise StoreUnavailable("database or disk is full")
+        return {"ok": True}
+
+    runner = TaskRunner(store, Handler(work), workers=1)
+    runner.start()
+    try:
+        task = runner.submit("x", {})
+        wait_for(lambda: bool(runner.waiting()))
+        waiting = runner.task(task.id)
+        assert waiting
+        assert waiting.retry
+        assert waiting.status == "queued"
+        store.is_full = False
+        assert runner.wait(task.id).status == "completed"
+    finally:
+        runner.stop()
 
 
 def test_stopping_leaves_work_for_the_next_start(store: MemoryStore, make: Make) -> None:

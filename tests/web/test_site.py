@@ -398,10 +398,11 @@ async def test_a_broken_service_hides_nothing_else(tmp_path: Path) -> None:
     async with open_site(make_settings(tmp_path, "knowledge", "docs", docs={"dir": [tmp_path / "guide"]})) as site:
         for path, other in (("/", "corpora"), ("/search?q=cursor", "<mark>cursor</mark>")):
             text = await site.text(path)
-            assert '<p class="error">Internal error; see the server log.</p>' in text
+            assert '<p class="error">The store ' in text
+            assert "is damaged: file is not a database" in text
             assert other in text
-        text = await site.text("/documents", status=500)
-        assert "Internal error; see the server log." in text
+        text = await site.text("/documents", status=503)
+        assert "bedstone knowledge rebuild" in text
         assert "That did not work" in text
         assert "guide.md" in await site.text("/docs/corpora/guide")
 

@@ -29,8 +29,8 @@ class Archive:
                 raise ExtractionError("password_required", "The file is encrypted, or older than Office 2007.")
         try:
             self._zip = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, OSError, ValueError) as error:
-            raise ExtractionError("damaged", f"The file is corrupt ({error}).") from None
+        except (zipfile.BadZipFile, OSError, ValueError):
+            raise ExtractionError("damaged", "The file is corrupt: it is not a complete ZIP archive.") from None
         self._check()
         self.names = [item.filename for item in self._zip.infolist()]
 
@@ -41,8 +41,8 @@ class Archive:
                 data = member.read(MAX_MEMBER_BYTES + 1)
         except KeyError:
             raise ExtractionError("damaged", f"The file is corrupt: {name} is missing.") from None
-        except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError) as error:
-            raise ExtractionError("damaged", f"The file is corrupt ({error}).") from None
+        except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError):
+            raise ExtractionError("damaged", f"The file is corrupt: {name} cannot be unpacked.") from None
         except RuntimeError:
             raise ExtractionError("password_required", "The file requires a password.") from None
         if len(data) > MAX_MEMBER_BYTES:
@@ -87,7 +87,7 @@ def _parse(content: bytes, *, recover: bool, is_huge: bool = False) -> "tuple[et
     except (etree.XMLSyntaxError, ValueError) as error:
         if TEXT_LIMIT in str(error):
             raise ExtractionError("too_large", "A text in the file exceeds the 10 MB limit.") from None
-        raise ExtractionError("damaged", f"The file is corrupt ({error}).") from None
+        raise ExtractionError("damaged", "The file is corrupt: its XML is not valid.") from None
 
 
 def parse_xml(data: bytes, notes: Notes, *, recover: bool = True) -> "etree._Element":

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from bedstone.ingest.left_out import Kind, LeftOut
+from bedstone.ingest.left_out import Kind, LeftOut, shorten
 
 Method = Literal["text", "ocr"]
 Reason = Literal[
@@ -18,12 +18,19 @@ Reason = Literal[
     "time_limit",
     "memory_limit",
     "worker_crashed",
+    "worker_killed",  # from outside: not the file's fault, unless it happens every time
+    "machine",  # a full disk, too many open files: the same file can be read later
     "no_text_found",
     "ocr_unavailable",
     "unsupported",
 ]
 # In which documents OCR reads the pictures on pages that also have text.
 Pictures = Literal["none", "pdf", "all"]
+
+
+MAX_WARNINGS = 100
+MORE_WARNINGS = "There are more warnings than are listed here."
+MAX_NOTE_CHARS = 2_000  # of a warning, and of a property such as the title
 
 
 class ExtractionError(Exception):
@@ -33,6 +40,9 @@ class ExtractionError(Exception):
         super().__init__(message)
         self.reason = reason
         self.message = message
+
+
+OCR_OFF = "OCR is switched off (ocr.enabled)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +83,17 @@ class Notes:
     kept_once: list[str] = field(default_factory=list)
 
     def warn(self, message: str) -> None:
-        """Add a warning once."""
-        if message not in self.warnings:
-            self.warnings.append(message)
+        """Add a warning once; behind the last one, a file with more of them says so."""
+        if message in self.warnings or len(self.warnings) > MAX_WARNINGS:
+            return
+        is_last = len(self.warnings) == MAX_WARNINGS
+        self.warnings.append(MORE_WARNINGS if is_last else shorten(message, MAX_NOTE_CHARS))
 
     def learn(self, name: str, value: object) -> None:
         """Add metadata, unless it is empty or known."""
         text = " ".join(str(value or "").split())
         if text:
-            self.metadata.setdefault(name, text)
+            self.metadata.setdefault(name, shorten(text, MAX_NOTE_CHARS))
 
     def leave_out(self, kind: Kind, text: str, page: int | None = None, count: int = 1) -> None:
         """Record text of the file that the pages do not have."""

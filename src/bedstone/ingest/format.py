@@ -22,6 +22,8 @@ class Format:
     zip_media_type: bytes | None = None  # a ZIP archive has a member `mimetype` that contains this
     is_image: bool = False  # may have no text at all
     is_resumable: bool = False  # its reader can start at `ReadOptions.first_page`
+    uses_ocr: bool = False  # `ReadOptions.force_ocr` makes a difference
+    splits_pages: bool = False  # its pages are separate texts, such as slides: no chunk has text of two of them
     in_contract: bool = False  # listed by the contract of the knowledge tools; the others are additional
 
     @property

@@ -13,6 +13,7 @@ Kind = Literal[
     "other version",  # of a text that was kept: another part of a message, a text layer, the result of OCR
     "uncertain OCR",  # recognized with too little confidence
     "picture",  # not searched for text
+    "scanned page",  # not recognized, because OCR is switched off
     "attachment",  # named in the text, but not read
     "embedded file",  # neither named nor read
     "front matter",
@@ -30,6 +31,11 @@ PAGE_NUMBER = re.compile(
 )
 NOT_WORD = re.compile(r"[\W_]+")
 MAX_COMPARED_LINES = 5_000  # further ones count as missing: comparing takes time
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return a text, or its beginning if it has more than `limit` characters."""
+    return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}{ELLIPSIS}"
 
 
 def missing_lines(lines: Iterable[str], text: str) -> list[str]:
@@ -97,7 +103,7 @@ class LeftOut:
         if not line or count < 1:
             return
         self.counts[kind] = self.counts.get(kind, 0) + count
-        shown = line if len(line) <= MAX_TEXT_CHARS else f"{line[: MAX_TEXT_CHARS - 1]}{ELLIPSIS}"
+        shown = shorten(line, MAX_TEXT_CHARS)
         item = self._item(kind, "" if kind in JOINED else shown)
         if item is None:
             return

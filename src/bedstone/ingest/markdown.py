@@ -30,12 +30,17 @@ BLANK_LINES = re.compile(r"\n\s*\n+")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A top-level block: its bytes in the source, and its plain text; headings have a level."""
+    """A top-level block: its bytes in the source, and its plain text; headings have a level.
+
+    An entry describes one function, class or setting: it starts a chunk at every level.
+    """
 
     start: int
     end: int
     plain: str
     level: int = 0
+    slug_text: str = ""  # what the id of a heading is made of, where that is not its plain text
+    is_entry: bool = False
 
 
 def markdown_blocks(source: str) -> list[Block]:

@@ -10,6 +10,8 @@ MARKUP = re.compile(r"[\\<*`\[\]]|(?<![^\W_])_+|_+(?![^\W_])|^#(?=#*\s)")
 SIGNS = re.compile(r"<|(?<![^\W_])_+|_+(?![^\W_])")
 MAX_HEADING_CHARS = 300
 MAX_CELLS = 1_000_000
+MIN_SPARSE_CELLS = 20_000  # a smaller table keeps its empty cells
+MAX_PADDING = 20  # cells for each one with text
 
 
 def collapse_spaces(text: str) -> str:
@@ -30,8 +32,10 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     if not cells:
         return ""
     width = max(map(len, cells))
-    if width * len(cells) > MAX_CELLS:  # a few wide rows among many: padding would take too much memory
-        return "\n".join(" | ".join(row) for row in cells)
+    filled = sum(1 for row in cells for cell in row if cell)
+    if width * len(cells) > min(MAX_CELLS, max(MIN_SPARSE_CELLS, MAX_PADDING * filled)):
+        # A few wide rows among many, or a cell here and there: padding would multiply the text.
+        return "\n".join(" | ".join(cell for cell in row if cell) for row in cells)
     full = [row + [""] * (width - len(row)) for row in cells]
     used = [column for column in range(width) if any(row[column] for row in full)]
     first, *rest = [[row[column] for column in used] for row in full]

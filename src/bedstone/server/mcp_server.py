@@ -27,8 +27,8 @@ LIST_CACHE = CacheHint(ttl_ms=60_000)  # for clients that do not listen for chan
 class BedstoneServer(Server[Any]):
     """The SDK's low-level server, serving toolsets."""
 
-    def __init__(self, name: str, toolsets: Sequence[Toolset]) -> None:
-        tools, resources, prompts = Tools(toolsets), Resources(toolsets), Prompts(toolsets)
+    def __init__(self, name: str, toolsets: Sequence[Toolset], *, strict_schemas: bool = False) -> None:
+        tools, resources, prompts = Tools(toolsets, is_strict=strict_schemas), Resources(toolsets), Prompts(toolsets)
         self._toolsets = toolsets
         self._changes = ListChanges()
         super().__init__(
@@ -61,6 +61,7 @@ class BedstoneServer(Server[Any]):
 
         for toolset in toolsets:
             toolset.on_tools_changed(tools_changed)
+            toolset.on_prompts_changed(self._changes.prompts_changed)
 
     def create_initialization_options(
         self,
@@ -80,14 +81,14 @@ class BedstoneServer(Server[Any]):
         *,
         protocol_version: str | None = None,
     ) -> wire.ServerCapabilities:
-        """Announce only what is supported: of all lists, clients are notified about tools alone."""
+        """Announce only what is supported: clients are notified about tools and, where they can change, prompts."""
         capabilities = super().get_capabilities(
             notification_options, experimental_capabilities, extensions, protocol_version=protocol_version
         )
         return capabilities.model_copy(
             update={
                 "extensions": capabilities.extensions if is_modern(protocol_version) else None,
-                "prompts": wire.PromptsCapability(list_changed=False),
+                "prompts": wire.PromptsCapability(list_changed=any(item.prompts_can_change for item in self._toolsets)),
                 "resources": wire.ResourcesCapability(subscribe=False, list_changed=False),
             }
         )
@@ -97,9 +98,10 @@ class BedstoneServer(Server[Any]):
         """The plain endpoint's answer to `initialize` where the contract of a toolset served alone prints one."""
         return self._toolsets[0].plain_initialize if len(self._toolsets) == 1 else None
 
-    def problems(self) -> list[str]:
-        """Return what currently keeps toolsets from working."""
-        return [f"{toolset.label}: {problem}" for toolset in self._toolsets for problem in toolset.problems()]
+    @property
+    def toolsets(self) -> Sequence[Toolset]:
+        """The toolsets that this server serves."""
+        return self._toolsets
 
     def stop_listening(self) -> None:
         """Close the open listen streams."""

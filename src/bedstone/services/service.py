@@ -59,14 +59,18 @@ class Handle(Generic[S]):
     A server opens it in the background with itself if `starts_at_once`: there is work to resume or to repeat.
     """
 
-    def __init__(self, open_service: Callable[[], S], *, starts_at_once: bool = False) -> None:
+    def __init__(
+        self, open_service: Callable[[], S], *, starts_at_once: bool = False, context: ServiceContext | None = None
+    ) -> None:
         self._open = open_service
+        self.context = context
         self._starts_at_once = starts_at_once
         self._lock = threading.Lock()
         self._is_serving = False
         self._is_started = False
         self._opening: asyncio.Task[None] | None = None
         self.opened: S | None = None
+        self.failure: str | None = None  # why it could not be opened
 
     @classmethod
     def of(cls, service: S) -> "Handle[S]":
@@ -79,7 +83,12 @@ class Handle(Generic[S]):
         """Return the service, opening it first if necessary; blocks."""
         with self._lock:
             if self.opened is None:
-                self.opened = self._open()
+                try:
+                    self.opened = self._open()
+                except BedstoneError as error:
+                    self.failure = error.message
+                    raise
+                self.failure = None
             return self.opened
 
     async def open(self) -> S:

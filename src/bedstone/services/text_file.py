@@ -2,7 +2,7 @@
 
 import logging
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +12,7 @@ from anyio import to_thread
 
 from bedstone.errors import Unavailable
 from bedstone.services.service import Service, ServiceContext
+from bedstone.settings.own_files import OwnFiles
 
 logger = logging.getLogger(__name__)
 
@@ -40,8 +41,12 @@ class TextFile(Service):
 
     is_fast = True
 
-    def __init__(self, path: Path | None, *, reload: Reload = "on-change") -> None:
+    def __init__(
+        self, path: Path | None, *, reload: Reload = "on-change", is_own: Callable[[Path], bool] = lambda _: False
+    ) -> None:
+        """Serve a file, unless it is one of the server itself."""
         self._path = path
+        self._is_own = is_own
         self._reload = reload
         self._snapshot: Snapshot | None = None
 
@@ -56,15 +61,25 @@ class TextFile(Service):
 
     def load(self) -> Snapshot:
         """Read the file, blocking; the log hears of it unless it failed in the same way before."""
-        before, self._snapshot = self._snapshot, _read(self._path)
+        before, self._snapshot = self._snapshot, self._read()
         if before is None or self._snapshot.problem != before.problem or not self._snapshot.problem:
             self._log(self._snapshot)
         return self._snapshot
+
+    def _read(self) -> Snapshot:
+        if self._path is not None and self._is_own(self._path):
+            return Snapshot(problem=f"The knowledge base is a file of the server itself: {self._path.name}")
+        return _read(self._path)
 
     async def read(self) -> Snapshot:
         """Return the file as it is now, reading it again only if it changed."""
         current = self.current
         return current if current is not None else await to_thread.run_sync(self.load)
+
+    def problems(self) -> Sequence[str]:
+        """Return why the file cannot be read now."""
+        snapshot = self.current or self.load()
+        return [snapshot.problem] if snapshot.problem else []
 
     async def figures(self) -> Sequence[tuple[str, str]]:
         """Return the state and the size of the text, and when it last changed."""
@@ -83,7 +98,8 @@ class TextFile(Service):
 
 def open_text_file(context: ServiceContext) -> TextFile:
     """Return the configured knowledge base file, read once."""
-    file = TextFile(context.settings.kb.file_path, reload=context.settings.kb.reload)
+    settings = context.settings
+    file = TextFile(settings.kb.file_path, reload=settings.kb.reload, is_own=OwnFiles.of(settings).contain)
     file.load()
     return file
 

@@ -13,10 +13,11 @@ import platformdirs
 from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
-from bedstone.errors import BedstoneError, InvalidSetting
+from bedstone.errors import BedstoneError, InvalidInput, InvalidSetting
 from bedstone.extensions import Kind
 from bedstone.permissions import is_exposed
 from bedstone.settings.sections import Section, Settings, as_list
+from bedstone.user_paths import parse_path
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +47,7 @@ class _Layer:
     values: Mapping[str, Any]
     sources: Mapping[str, str]
     folder: Path
+    file: Path | None = None
 
 
 def load_settings(
@@ -72,6 +74,7 @@ def load_settings(
     if local:
         values.setdefault("data_dir", local.resolve().parent / DATA_NAME)
     settings = _validate(_build_tree(values), sources, extra, fields)
+    settings = settings.with_config_files(layer.file for layer in files if layer.file is not None)
     warnings = [*_unknown_variables(environ, fields), *_exposed_secrets(sources, fields)]
     return Configuration(settings, sources, warnings)
 
@@ -179,7 +182,7 @@ def _file_layer(path: Path) -> _Layer:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidSetting(f"Cannot read the configuration file {path}: {error}") from error
     values = dict(_flat(tree))
-    return _Layer(values, dict.fromkeys(values, str(path)), path.parent)
+    return _Layer(values, dict.fromkeys(values, str(path)), path.parent, path)
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -219,9 +222,9 @@ def _resolve_path(value: Any, folder: Path) -> Any:
 
 def _expand_home(value: str | Path) -> Path:
     try:
-        return Path(value).expanduser()
-    except RuntimeError as error:
-        raise InvalidSetting(f"Cannot find the home folder in {str(value)!r}.") from error
+        return parse_path(str(value))
+    except InvalidInput as error:
+        raise InvalidSetting(error.message) from error
 
 
 def _path(text: str | None) -> Path | None:

@@ -1,6 +1,6 @@
 """Every setting: its name, type, default and one line of help."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -54,6 +54,10 @@ class McpSettings(Section):
     allowed_hosts: Names = Field([], description="Additional host names that clients may use; * allows any")
     allowed_origins: Names = Field(
         [], description="Other origins whose pages may connect, such as https://app.example:8443"
+    )
+    schema_profile: Literal["contract", "strict"] = Field(
+        "contract",
+        description="Form of the tools' arguments: as their contracts print them, or closed for clients that need that",
     )
     json_response: bool = Field(
         False, description="Answer handshake-era HTTP clients with plain JSON: allows large results, disables progress"
@@ -158,7 +162,12 @@ class SalesforceSettings(Section):
     article_source: Literal["live", "mirror", "live-or-mirror"] = Field(
         "live-or-mirror", description="Where articles come from; the mirror can stand in while the org is down"
     )
-    article_body_fields: Names = Field([], description="Fields that hold the text of an article; default: detected")
+    article_body_fields: Names = Field(
+        [], description="Fields that hold the text of an article; default: detected, without internal ones"
+    )
+    article_excluded_fields: Names = Field(
+        [], description="Fields to leave out of the text of an article; internal and private ones always are"
+    )
     warn_share: float = Field(0.8, ge=0, le=1, description="Warn above this share of the daily API limit")
     call_floor: int = Field(0, ge=0, description="Daily API calls to hold in reserve")
     more_tools: Names = Field(
@@ -190,6 +199,7 @@ class Settings(Section):
     salesforce: SalesforceSettings = Field(default_factory=SalesforceSettings)
 
     _extra: Mapping[str, Section] = PrivateAttr(default_factory=dict)
+    _config_files: tuple[Path, ...] = PrivateAttr(())
 
     def section(self, name: str, kind: type[S]) -> S:
         """Return the section that a toolset of another package declares under its own name."""
@@ -200,6 +210,16 @@ class Settings(Section):
         """Return the same settings with the sections of other packages."""
         self._extra = dict(sections)
         return self
+
+    def with_config_files(self, files: Iterable[Path]) -> "Settings":
+        """Return the same settings, knowing the configuration files that they were read from."""
+        self._config_files = tuple(files)
+        return self
+
+    @property
+    def config_files(self) -> Sequence[Path]:
+        """Return the configuration files that the settings were read from."""
+        return self._config_files
 
     @property
     def other_sections(self) -> Collection[str]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from shlex import quote
 
-from bedstone.errors import InvalidSetting
+from bedstone.errors import InvalidSetting, explain
 from bedstone.permissions import is_exposed
 
 MIN_TOKEN_LENGTH = 16
@@ -17,7 +17,7 @@ def read_token_file(file: Path) -> str:
         token = file.read_text(encoding="utf-8").strip()
         exposed = is_exposed(file)
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSetting(f"Cannot read the token file {file}: {error}") from error
+        raise InvalidSetting(f"Cannot read the token file {file}: {explain(error)}.") from error
     if not token:
         raise InvalidSetting(f"The token file {file} is empty.")
     if len(token.split()) > 1:

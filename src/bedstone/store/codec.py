@@ -4,12 +4,24 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 
-from bedstone.records import Chunk, ChunkHead, Document, ProgressSnapshot, StoredChunk, Task, TaskError
+from bedstone.records import (
+    Chunk,
+    ChunkHead,
+    Document,
+    Place,
+    ProgressSnapshot,
+    StoredChunk,
+    Task,
+    TaskError,
+    TaskRetry,
+)
+from bedstone.store.engine import StoreDamaged
 
 # A task's outcome shares one JSON object with its payload.
-OUTCOME_KEYS = frozenset({"progress", "share", "result", "error", "message", "dismissed"})
+OUTCOME_KEYS = frozenset({"progress", "share", "result", "error", "message", "dismissed", "retry"})
 
 
 def encode_document(document: Document) -> tuple[str, str, str, str]:
@@ -54,6 +66,8 @@ def join_details(task: Task) -> dict[str, Any]:
         details["result"] = dict(task.result)
     if task.is_dismissed:
         details["dismissed"] = True
+    if task.retry is not None:
+        details["retry"] = {"reason": task.retry.reason, "count": task.retry.count, "at": task.retry.at}
     return details
 
 
@@ -66,6 +80,7 @@ def split_details(details: Mapping[str, Any]) -> dict[str, Any]:
         "error": TaskError(str(error), str(details.get("message"))) if error is not None else None,
         "result": details.get("result"),
         "is_dismissed": bool(details.get("dismissed")),
+        "retry": TaskRetry(**details["retry"]) if "retry" in details else None,
     }
 
 
@@ -83,9 +98,39 @@ def _decode_progress(saved: Mapping[str, Any] | None, share: float | None) -> Pr
 
 def encode_chunk(chunk: Chunk) -> tuple[Any, ...]:
     """Return the columns of a chunk: id, level, breadcrumb, heading, page, text and plain text."""
-    breadcrumb = json.dumps(chunk.breadcrumb, ensure_ascii=False)
+    breadcrumb = encode_breadcrumb(chunk.breadcrumb, chunk.places)
     texts = encode_text(chunk.text), encode_text(chunk.plain)
     return chunk.id, chunk.level, breadcrumb, chunk.heading, chunk.page, *texts
+
+
+def encode_breadcrumb(breadcrumb: Sequence[str], places: Sequence[Place] = ()) -> str:
+    """Return the headings of a chunk as text, with its places if there are several.
+
+    A place is written as what differs from the one before: start, start in the original, page, how many headings it
+    shares, and its further headings. Stores of earlier versions have headings alone.
+    """
+    if not places:
+        return json.dumps(breadcrumb, ensure_ascii=False)
+    rows, before = [], tuple(breadcrumb)
+    for place in places:
+        pairs = zip(before, place.breadcrumb, strict=False)
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        rows.append([place.start, place.text_start, place.page, shared, *place.breadcrumb[shared:]])
+        before = place.breadcrumb
+    return json.dumps({"headings": list(breadcrumb), "places": rows}, ensure_ascii=False)
+
+
+def decode_breadcrumb(text: str) -> tuple[tuple[str, ...], tuple[Place, ...]]:
+    """Return the headings and the places of a chunk."""
+    found = json.loads(text)
+    if isinstance(found, list):
+        return tuple(found), ()
+    trail = headings = tuple(found["headings"])
+    places = []
+    for start, text_start, page, shared, *further in found["places"]:
+        trail = (*trail[:shared], *further)
+        places.append(Place(start, text_start, page, trail))
+    return headings, tuple(places)
 
 
 def encode_text(text: str) -> bytes:
@@ -95,7 +140,10 @@ def encode_text(text: str) -> bytes:
 
 def decode_text(packed: bytes) -> str:
     """Restore a compressed text."""
-    return zlib.decompress(packed).decode()
+    try:
+        return zlib.decompress(packed).decode()
+    except (zlib.error, UnicodeDecodeError) as error:
+        raise StoreDamaged(f"The text of a chunk is damaged: {error}.") from error
 
 
 def encode_facets(facets: Mapping[str, str]) -> str:
@@ -112,9 +160,8 @@ def decode_chunk(row: Any) -> StoredChunk:
 def decode_head(row: Any) -> ChunkHead:
     """Return the head of a row: rowid, document, position, id, heading, level, breadcrumb, facets, page."""
     rowid, document, position, identity, heading, level, breadcrumb, facets, page = row
-    return ChunkHead(
-        rowid, document, position, identity, heading, level, _breadcrumb(breadcrumb), decode_facets(facets), page
-    )
+    headings, places = _breadcrumb(breadcrumb)
+    return ChunkHead(rowid, document, position, identity, heading, level, headings, decode_facets(facets), page, places)
 
 
 @lru_cache(maxsize=4096)
@@ -124,9 +171,7 @@ def decode_facets(text: str) -> Mapping[str, str]:
     return facets
 
 
-@lru_cache(maxsize=4096)
-def _breadcrumb(text: str) -> tuple[str, ...]:
-    return tuple(json.loads(text))
+_breadcrumb = lru_cache(maxsize=4096)(decode_breadcrumb)
 
 
 def encode_numbers(rowids: Sequence[int]) -> str:

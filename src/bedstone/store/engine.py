@@ -1,6 +1,6 @@
 """Store: what every store engine does, and what its callers can rely on."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from bedstone.errors import InvalidInput, Unavailable
@@ -35,6 +35,12 @@ class StoreUnavailable(Unavailable):
     code = "store_unavailable"
 
 
+class StoreDamaged(StoreUnavailable):
+    """The files of a store are corrupt, or a part of its content is; the message says what is."""
+
+    code = "store_damaged"
+
+
 class Store(Protocol):
     """The truth. Every method that changes something is one transaction: it happens completely or not at all.
 
@@ -44,6 +50,9 @@ class Store(Protocol):
 
     def put(self, items: Iterable[DocumentAndChunks]) -> None:
         """Add documents, each in place of the one with its id; every document is one change."""
+
+    def put_with_task(self, item: DocumentAndChunks, task: Task) -> None:
+        """Add a document and the task that completes it, in one transaction."""
 
     def delete(self, document_ids: Iterable[str]) -> None:
         """Delete documents with their chunks and passages; ignore unknown ids."""
@@ -56,6 +65,9 @@ class Store(Protocol):
 
     def update_documents(self, documents: Iterable[Document]) -> None:
         """Replace titles, digests and attributes without touching chunks; not a change for any index."""
+
+    def update_and_delete(self, documents: Iterable[Document], deleted: Iterable[str]) -> None:
+        """Do both in one transaction: no reader sees an old version without its new one, or both as complete."""
 
     def find_by_digest(self, digest: str) -> Document | None:
         """Return a document with this digest."""
@@ -87,6 +99,9 @@ class Store(Protocol):
 
     def count_attributes(self, names: Sequence[str]) -> dict[tuple[str, ...], int]:
         """Return how many documents have each combination of values; a missing attribute is an empty text."""
+
+    def member_names(self, name: str) -> list[str]:
+        """Return the keys that an attribute has in any document, sorted; the attribute is a JSON object."""
 
     def sum_attribute(self, name: str) -> int:
         """Return the sum of an attribute over all documents."""
@@ -178,7 +193,10 @@ class Store(Protocol):
         """Raise `StoreUnavailable` if nothing can be read now."""
 
     def check_writable(self) -> None:
-        """Raise `StoreUnavailable` if nothing can be written now; write nothing."""
+        """Raise `StoreUnavailable` if nothing can be written now; undo what is written to find out."""
+
+    def check_integrity(self, on_progress: Callable[[int, int], None] = lambda done, total: None) -> list[str]:
+        """Return what is wrong, after reading everything; `on_progress` gets the chunks that were read, and all."""
 
     def get_value(self, name: str) -> str | None:
         """Return a named value that is kept beside the documents."""

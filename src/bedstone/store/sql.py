@@ -2,6 +2,7 @@
 
 import json
 import re
+import secrets
 import sqlite3
 from collections.abc import Sequence
 from math import isfinite
@@ -62,6 +63,7 @@ ADDITIONS = """
 CREATE INDEX IF NOT EXISTS document_by_digest ON document(digest);
 CREATE INDEX IF NOT EXISTS document_by_added ON document(CAST(json_extract(metadata, '$.added') AS REAL) DESC, id);
 CREATE INDEX IF NOT EXISTS document_by_contexts ON document(json_extract(metadata, '$.contexts'), id);
+CREATE INDEX IF NOT EXISTS document_by_source ON document(json_extract(metadata, '$.source'));
 CREATE TABLE IF NOT EXISTS cancel_request(task TEXT PRIMARY KEY);
 """
 OLD_CANCEL_PREFIX = "cancel:"  # where earlier versions kept requests to cancel, among the named values
@@ -93,15 +95,41 @@ def add_functions(connection: sqlite3.Connection) -> None:
     connection.create_function("repair_json", 1, _repair_json, deterministic=True)
 
 
+def move_cancel_requests(connection: sqlite3.Connection) -> None:
+    """Move the requests to cancel that an earlier version kept among the named values."""
+    old = (len(OLD_CANCEL_PREFIX), OLD_CANCEL_PREFIX)
+    if connection.execute("SELECT 1 FROM setting WHERE substr(name, 1, ?) = ?", old).fetchone():
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(
+            "INSERT OR IGNORE INTO cancel_request SELECT substr(name, ?) FROM setting WHERE substr(name, 1, ?) = ?",
+            (old[0] + 1, *old),
+        )
+        connection.execute("DELETE FROM setting WHERE substr(name, 1, ?) = ?", old)
+        connection.execute("COMMIT")
+
+
 def _repair_json(text: str | None) -> str:
     """Return JSON that SQLite can parse: null for a missing text, and for the NaN that Python writes."""
     return json.dumps(json.loads(text or "null", parse_constant=lambda _: None))
+
+
+def record_change(connection: sqlite3.Connection, kind: str, came: tuple[int, int], gone: tuple[int, int]) -> None:
+    """Add a row to the list of changes: which chunks appeared, which disappeared."""
+    connection.execute(
+        "INSERT INTO change(stamp, kind, first, last, gone_first, gone_last) VALUES (?, ?, ?, ?, ?, ?)",
+        (secrets.randbits(62), kind, *came, *gone),
+    )
 
 
 def attribute(name: str) -> str:
     """Return the expression for an attribute of a document."""
     assert name.isidentifier(), name
     return f"json_extract(metadata, '$.{name}')"
+
+
+def readable_json(value: str) -> str:
+    """Return the expression for a JSON text that SQLite can parse."""
+    return f"iif(json_valid({value}), {value}, repair_json({value}))"
 
 
 def where_clause(conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
@@ -143,8 +171,7 @@ def _has_whole(value: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
 
 def _has_member(value: str, key: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
     """Return the condition for the member of an object."""
-    data = f"iif(json_valid({value}), {value}, repair_json({value}))"
-    items = WANTED_ITEMS.format(items=MEMBER_ITEMS.format(data=data))
+    items = WANTED_ITEMS.format(items=MEMBER_ITEMS.format(data=readable_json(value)))
     quick, words = _quick_check(values)
     return f"{quick}EXISTS ({items})", [*words, _bindable(key), _encode_values(values)]
 

@@ -2,6 +2,7 @@
 
 from bedstone.tasks.handler import TaskHandler
 from bedstone.tasks.progress import Cancelled, Progress, TaskDeferred
-from bedstone.tasks.runner import TaskRunner
+from bedstone.tasks.retrying import MachineFailure
+from bedstone.tasks.runner import INTERRUPTED, TaskRunner
 
-__all__ = ["Cancelled", "Progress", "TaskDeferred", "TaskHandler", "TaskRunner"]
+__all__ = ["INTERRUPTED", "Cancelled", "MachineFailure", "Progress", "TaskDeferred", "TaskHandler", "TaskRunner"]

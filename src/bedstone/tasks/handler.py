@@ -13,8 +13,9 @@ class TaskHandler(Protocol):
     def run(self, task: Task, progress: Progress) -> Mapping[str, Any]:
         """Do the work and return its result.
 
-        Raise a `BedstoneError` to fail, `TaskDeferred` to wait for another task. `progress.update` raises `Cancelled`
-        when the work must end. A task whose process ended runs again from the start.
+        Raise a `BedstoneError` to fail, `TaskDeferred` to wait for another task, `MachineFailure` to run again later
+        because the machine fails; errors of the store, a full disk and the like count as that. `progress.update` raises
+        `Cancelled` when the work must end. A task whose process ended runs again from the start.
         """
 
     def clean_up(self, task: Task) -> None:

@@ -1,5 +1,8 @@
 """Runs tasks, a few at a time. A task that was running when its process ended runs again at the next start.
 
+A failure of the machine, such as a full disk, queues the task again. A task whose attempts end with their process runs
+alone, after all others, and fails at last.
+
 Several processes can share a store. One of them owns the tasks and does the work; the others pass tasks to it through
 the store, and one of them takes over when it ends.
 """
@@ -17,14 +20,16 @@ from uuid import uuid4
 
 from bedstone.errors import BedstoneError
 from bedstone.records import Task, TaskError
-from bedstone.store.engine import ALL, Store
+from bedstone.store.engine import ALL, Store, StoreUnavailable
 from bedstone.store.locks import Lock
 from bedstone.tasks.handler import TaskHandler
 from bedstone.tasks.progress import Cancelled, Progress, TaskDeferred
+from bedstone.tasks.retrying import MachineFailure, machine_failure, next_attempt, wait_seconds
 
 logger = logging.getLogger(__name__)
 
-MAX_ATTEMPTS = 2
+MAX_ATTEMPTS = 5  # that end with their process
+MIN_SUSPECT_ATTEMPTS = 2  # from then on the task may be the cause, and runs alone
 KEEP_SECONDS = 7 * 24 * 3600
 KEEP_TASKS = 1_000
 TICK_SECONDS = 0.25
@@ -32,7 +37,15 @@ WATCH_SECONDS = 1.0  # between looks at a task whose update went unnoticed
 NICENESS = 10
 MAX_RETRIES = 10  # to record an outcome: a store that is locked or full for a moment must not lose a task
 RETRY_SECONDS = 1.0
-INTERRUPTED = TaskError("interrupted", "The server was interrupted twice.")
+DEFER_SECONDS = 0.5
+MAX_TICK_WAIT = 5.0
+MAX_WAITING = 100  # queued tasks to look at for those that wait
+INTERRUPTED = TaskError(
+    "interrupted",
+    f"The server, or its process that reads the file, ended {MAX_ATTEMPTS} times during this task, "
+    "at last with no other task running. Add the file again to retry.",
+)
+RETRIED = {"action": "task_retried"}
 INTERNAL_ERROR = TaskError("internal_error", "Internal error; see the server log.")
 
 
@@ -65,6 +78,13 @@ class TaskRunner:
         self._revision = 0
         self._seen_version: int | None = None
         self._running: dict[str, _Running] = {}
+        self._unrecorded: dict[str, Task] = {}  # tasks whose new state could not be stored
+        self._deferred: dict[str, float] = {}  # until when
+        self._failures = 0  # of the machine, in a row
+        self._paused_until = float("-inf")
+        self._is_holding = False  # tasks that may run later
+        self._has_begun = False
+        self._reported: str | None = None  # the last failure that was logged
         self._threads: list[threading.Thread] = []
         self._stop = threading.Event()
 
@@ -75,8 +95,10 @@ class TaskRunner:
 
     def start(self) -> None:
         """Start to work, or wait for the process that does."""
-        if self._lock is None or self._lock.acquire():
-            self._begin()
+        try:
+            self._try_to_begin()
+        except StoreUnavailable as error:  # the supervisor tries again
+            self._report(error)
         self._spawn(self._supervise, "task-supervisor")
 
     def stop(self) -> None:
@@ -93,10 +115,10 @@ class TaskRunner:
         if self._lock is not None:
             self._lock.release()
 
-    def submit(self, kind: str, payload: Mapping[str, Any]) -> Task:
-        """Add a task; it is stored before this returns."""
+    def submit(self, kind: str, payload: Mapping[str, Any], put: Callable[[Task], None] | None = None) -> Task:
+        """Add a task; it is stored before this returns, by `put` if something else is stored with it."""
         task = Task(str(uuid4()), kind, "queued", self._clock(), payload)
-        self._store.put_task(task)
+        (put or self._store.put_task)(task)
         with self._changed:
             self._changed.notify()
         return task
@@ -113,7 +135,14 @@ class TaskRunner:
         task, item = self._store.task(task_id), self._running.get(task_id)
         if task is not None and item is not None and task.status == "running":
             return replace(task, progress=item.progress.snapshot)
-        return task
+        return self._unrecorded.get(task_id, task)
+
+    def waiting(self) -> list[Task]:
+        """Return the oldest queued tasks that wait because the machine failed."""
+        queued = [self._unrecorded.get(task.id, task) for task in self._store.tasks({"queued"}, limit=MAX_WAITING)]
+        stored = {task.id for task in queued}
+        unrecorded = [task for task in list(self._unrecorded.values()) if task.id not in stored]
+        return [task for task in (*unrecorded, *queued) if task.retry is not None]
 
     def position(self, task: Task) -> int:
         """Return a queued task's place in the queue, from 1."""
@@ -189,6 +218,18 @@ class TaskRunner:
             self._revision += 1
             self._updated.notify_all()
 
+    def _try_to_begin(self) -> None:
+        """Become the owner, unless another process is."""
+        if self._has_begun or not (self._lock is None or self._lock.acquire()):
+            return
+        try:
+            self._begin()
+        except BaseException:
+            if self._lock is not None:
+                self._lock.release()
+            raise
+        self._has_begun = True
+
     def _begin(self) -> None:
         """Queue interrupted tasks again, and start to take tasks."""
         requests = self._store.cancel_requests()
@@ -197,8 +238,9 @@ class TaskRunner:
                 self._handler.clean_up(task)
                 self._finish(replace(task, status="cancelled"))
             elif task.attempts >= MAX_ATTEMPTS:
-                self._handler.clean_up(task)
-                self._finish(replace(task, status="failed", error=INTERRUPTED))
+                failed = replace(task, status="failed", error=INTERRUPTED)
+                self._handler.clean_up(failed)
+                self._finish(failed)
             else:
                 self._store.put_task(replace(task, status="queued"))
         self._store.prune_tasks(self._clock() - KEEP_SECONDS, KEEP_TASKS)
@@ -213,14 +255,30 @@ class TaskRunner:
 
     def _supervise(self) -> None:
         """Serve the requests of other processes; become the owner if no process is."""
-        while not self._stop.wait(TICK_SECONDS):
+        wait = TICK_SECONDS
+        while not self._stop.wait(wait):
             try:
-                if not self.is_owner and self._lock is not None and self._lock.acquire():
-                    self._begin()
-                if self.is_owner:
+                self._try_to_begin()
+                if self._has_begun:
                     self._tick()
-            except Exception:  # the next tick may succeed
-                logger.exception("Supervising the tasks failed", extra={"action": "tasks_failed"})
+                wait = TICK_SECONDS
+                if not self._failures:
+                    self._reported = None
+            except Exception as error:  # noqa: BLE001 - the next tick may succeed
+                self._report(error)
+                wait = min(wait * 2, MAX_TICK_WAIT)
+
+    def _report(self, error: Exception) -> None:
+        """Log a failure once, not at each attempt; the machine's in one line."""
+        failure = machine_failure(error)
+        text = failure.reason if failure is not None else repr(error)
+        if text == self._reported:
+            return
+        self._reported = text
+        if failure is not None:
+            logger.warning("Tasks wait: %s", text, extra={"action": "tasks_waiting"})
+        else:
+            logger.error("Supervising the tasks failed", exc_info=error, extra={"action": "tasks_failed"})
 
     def _tick(self) -> None:
         with self._changed:
@@ -238,7 +296,11 @@ class TaskRunner:
         with self._changed:
             for task in self._store.tasks({"running"}):
                 if task.id not in self._running:  # its outcome could not be recorded
-                    self._store.replace_task(replace(task, status="queued"), "running")
+                    again = self._unrecorded.get(task.id, replace(task, status="queued"))
+                    if again.status in ("failed", "cancelled"):
+                        self._handler.clean_up(again)
+                    self._store.replace_task(again, "running")
+            self._unrecorded.clear()
             if self._next() is not None:
                 self._changed.notify_all()
         self._handler.on_tick()
@@ -260,60 +322,113 @@ class TaskRunner:
                     self._run(item.task, item.progress)
                     if not self._running:
                         _trim_memory()
-            except Exception:  # an error of the store, which may have recovered before the next task
-                logger.exception("Taking a task failed", extra={"action": "tasks_failed"})
+            except Exception as error:  # noqa: BLE001 - of the store, which may have recovered before the next task
+                self._report(error)
+                self._pause()
                 self._stop.wait(RETRY_SECONDS)
+
+    def _pause(self) -> None:
+        """Take no task for a while: what fails on this machine will fail for other tasks as well."""
+        self._failures += 1
+        self._paused_until = time.monotonic() + wait_seconds(self._failures)
 
     def _claim_next(self) -> _Running | None:
         with self._changed:
             while not self._stop.is_set() and (task := self._next()) is None:
-                self._changed.wait()
+                self._changed.wait(TICK_SECONDS if self._is_holding else None)
             if self._stop.is_set():
                 return None
             assert task is not None
             task = replace(task, status="running", started_at=self._clock(), attempts=task.attempts + 1)
             if not self._store.replace_task(task, "queued"):
                 return None
+            self._deferred.pop(task.id, None)
             item = self._running[task.id] = _Running(task, Progress(self._announce, task.progress))
         self._announce()
         return item
 
     def _next(self) -> Task | None:
-        return next(iter(self._store.tasks({"queued"}, limit=1)), None)
+        """Return the task to run now: the oldest one that does not wait, and suspects alone and last."""
+        self._is_holding = True
+        if time.monotonic() < self._paused_until or any(_is_suspect(item.task, 1) for item in self._running.values()):
+            return None
+        limit, now = 1, self._clock()
+        while True:
+            queued = self._store.tasks({"queued"}, limit=limit)
+            due = [task for task in queued if self._is_due(task, now)]
+            if found := next((task for task in due if not _is_suspect(task)), None):
+                return found
+            if len(queued) < limit:
+                self._is_holding = bool(queued)
+                return due[0] if due and not self._running else None
+            limit *= 4
+
+    def _is_due(self, task: Task, now: float) -> bool:
+        """Return whether a task may run: a deferred one lets others go first, also those that run alone."""
+        is_deferred = time.monotonic() < self._deferred.get(task.id, float("-inf"))
+        return not is_deferred and (task.retry is None or task.retry.at <= now)
 
     def _run(self, task: Task, progress: Progress) -> None:
-        queued = replace(task, status="queued", attempts=task.attempts - 1)
         try:
             result = self._handler.run(task, progress)
         except Cancelled:
             if progress.is_cancelled:
                 self._record_outcome(replace(task, status="cancelled", progress=progress.snapshot))
             else:  # it runs again at the next start
-                self._requeue(queued)
+                self._requeue(_without_attempt(task))
         except TaskDeferred:
-            self._requeue(replace(queued, created_at=self._clock()))
-            self._stop.wait(TICK_SECONDS)
-        except BedstoneError as error:
-            self._record_outcome(replace(task, status="failed", error=TaskError(error.code, error.message)))
-        except Exception:
-            logger.exception("The task %s failed", task.id, extra={"action": "task_failed"})
-            self._record_outcome(replace(task, status="failed", error=INTERNAL_ERROR))
+            self._deferred[task.id] = time.monotonic() + DEFER_SECONDS
+            self._requeue(replace(_without_attempt(task), created_at=self._clock()))
+        except Exception as error:
+            failure = machine_failure(error)
+            if failure is not None and not progress.is_cancelled:
+                self._retry(task, failure)
+            elif isinstance(error, BedstoneError):
+                self._record_outcome(replace(task, status="failed", error=TaskError(error.code, error.message)))
+            else:
+                logger.exception("The task %s failed", task.id, extra={"action": "task_failed"})
+                self._record_outcome(replace(task, status="failed", error=INTERNAL_ERROR))
         else:
-            if self._next() is None:
-                self._refresh_indexes()
-            self._record_outcome(replace(task, status="completed", result=result))
+            self._failures, self._reported = 0, None
+            self._refresh_indexes()
+            self._record_outcome(replace(task, status="completed", result=result, retry=None))
+
+    def _retry(self, task: Task, failure: MachineFailure) -> None:
+        """Queue a task again, to run after a while."""
+        retry = next_attempt(failure.reason, task.retry, self._clock())
+        logger.warning(
+            "Retrying task %s in %.0f s: %s", task.id, wait_seconds(retry.count), retry.reason, extra=RETRIED
+        )
+        if not failure.is_suspect:
+            self._pause()
+            self._requeue(replace(_without_attempt(task), retry=retry))
+        elif task.attempts < MAX_ATTEMPTS:
+            self._requeue(replace(task, status="queued", retry=retry))
+        else:
+            self._record_outcome(replace(task, status="failed", error=INTERRUPTED))
 
     def _refresh_indexes(self) -> None:
         """Let other processes find what a completed task added; while more tasks wait, the next tick does that."""
         try:
-            self._handler.on_tick()
-        except Exception:
-            logger.exception("Refreshing the indexes failed", extra={"action": "tasks_failed"})
+            if not self._store.tasks({"queued"}, limit=1):
+                self._handler.on_tick()
+        except Exception as error:  # noqa: BLE001 - the supervisor tries again
+            self._report(error)
 
     def _requeue(self, task: Task) -> None:
+        """Queue a task again; while the store cannot be written, the supervisor tries to."""
         with self._changed:
             self._running.pop(task.id, None)
-            self._store.put_task(task)
+            try:
+                self._store.put_task(task)
+            except StoreUnavailable as error:
+                self._report(error)
+                self._leave_to_supervisor(task)
+        self._announce()
+
+    def _leave_to_supervisor(self, task: Task) -> None:
+        self._unrecorded[task.id] = task
+        self._seen_version = None
 
     def _record_outcome(self, task: Task) -> None:
         """Clean up after a task that did not complete and store its outcome; retry while the store fails."""
@@ -324,20 +439,30 @@ class TaskRunner:
                 with self._changed:
                     self._finish(task)
                     self._running.pop(task.id, None)
-            except Exception:
-                logger.exception("Cannot record task %s yet", task.id, extra={"action": "task_unrecorded"})
+            except Exception as error:  # noqa: BLE001 - the store may work at the next attempt
+                self._report(error)
                 if attempt == MAX_RETRIES - 1 or self._stop.wait(RETRY_SECONDS):
                     break
             else:
                 self._store.delete_cancel_request(task.id)
                 self._announce()
                 return
-        with self._changed:  # the supervisor queues it again
+        with self._changed:
             self._running.pop(task.id, None)
-            self._seen_version = None
+            self._leave_to_supervisor(replace(task, finished_at=self._clock()))
 
     def _finish(self, task: Task) -> None:
         self._store.put_task(replace(task, finished_at=self._clock()))
+
+
+def _without_attempt(task: Task) -> Task:
+    """Return a task to queue again, whose attempt did not end with its process."""
+    return replace(task, status="queued", attempts=task.attempts - 1)
+
+
+def _is_suspect(task: Task, current: int = 0) -> bool:
+    """Return whether a task's attempts ended with their process, without the current one."""
+    return task.attempts - current >= MIN_SUSPECT_ATTEMPTS
 
 
 def _lower_priority() -> None:

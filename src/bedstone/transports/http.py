@@ -80,7 +80,7 @@ def build_http_app(
     )
 
 
-def listen(host: str, port: int, option: str = "--port") -> socket.socket:
+def listen(host: str, port: int, option: str = "--port (make run PORT=...)") -> socket.socket:
     """Return a listening socket, or raise an error that names the option to change."""
     host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -193,7 +193,8 @@ async def _health(_: Request) -> Response:
 
 
 async def _ready(request: Request) -> Response:
-    problems = sorted({problem for server in request.app.state.servers for problem in server.problems()})
+    toolsets = dict.fromkeys(toolset for server in request.app.state.servers for toolset in server.toolsets)
+    problems = sorted({f"{toolset.label}: {problem}" for toolset in toolsets for problem in await toolset.check()})
     names = [server.name for server in request.app.state.servers]
     state = {"status": "not ready" if problems else "ready", "servers": names, "problems": problems}
     return JSONResponse(state, 503 if problems else 200)

@@ -83,9 +83,9 @@ class _ListParams:
 
 @dataclass(frozen=True)
 class _Listing:
-    """A page of documents, each with its number of chunks and its day; what to filter by; active tasks."""
+    """A page of documents, each with its number of chunks, day and path; what to filter by; active tasks."""
 
-    documents: list[tuple[FileDocument, int, str]]
+    documents: list[tuple[FileDocument, int, str, str]]
     pages: Pager
     choices: dict[str, list[tuple[str, int]]]
     collections: list[str]
@@ -119,7 +119,7 @@ class _Documents:
             is_known = params.collection in ("", *collections)
             page = base.list_documents(params.query(number)) if is_known else DocumentPage([], 0)
             return _Listing(
-                documents=[(item, base.chunk_count(item.id), iso_time(item.added_at)[:10]) for item in page.documents],
+                documents=[_row(item, base) for item in page.documents],
                 pages=Pager.of(request, page.total, DOCUMENTS_PER_PAGE),
                 choices={key: sorted(counts.items()) for key, counts in base.count_values().items()},
                 collections=collections,
@@ -148,7 +148,7 @@ class _Documents:
         file = folder / _shorten(_decode_name(name))
         try:
             await self._receive(request, file, max_bytes)
-            task = await self._base.run(lambda base: base.add(file))
+            task = await self._base.run(lambda base: base.add(file, is_upload=True))
         finally:
             await to_thread.run_sync(_delete, folder)
         return JSONResponse({"task_id": task.id}, 202)
@@ -168,7 +168,7 @@ class _Documents:
 
     async def show(self, request: Request) -> Response:
         """Show the chunks of a document, as they are searched."""
-        document_id, chosen = request.path_params["id"], request.query_params.get("chunk")
+        document_id, chosen = _id_of(request), request.query_params.get("chunk")
         try:
             document = await self._base.run(lambda base: base.get_document(document_id))
             chunks = await self._base.run(lambda base: base.chunks(document_id))
@@ -176,7 +176,7 @@ class _Documents:
             task = await self._base.run(lambda base: base.find_pending_task(document_id))
             if task is None:
                 raise
-            return self._show_pending(request, task)
+            return self._show_pending(request, task, await self._base.open())
         positions = {stored.head.id: position for position, stored in enumerate(chunks)}
         default = positions.get(chosen or "", 0) // CHUNKS_PER_PAGE + 1
         pages = Pager.of(request, len(chunks), CHUNKS_PER_PAGE, default=default)
@@ -185,31 +185,17 @@ class _Documents:
             "document.html",
             page="documents",
             document=document,
-            facts={key: text for key, text in self._facts(document).items() if text},
+            facts={key: text for key, text in _facts(document, await self._base.open()).items() if text},
             user=pretty_json(document.metadata),
             chunks=pages.cut(chunks),
             chosen=chosen,
             pages=pages,
         )
 
-    def _facts(self, document: FileDocument) -> dict[str, str]:
-        is_complete = document.status == "completed"
-        return {
-            "format": document.format,
-            "pages": str(document.page_count or ""),
-            "method": document.method or "",
-            "ocr_confidence": str(document.ocr.confidence) if document.ocr else "",
-            "collections": ", ".join(document.collections),
-            "source": "" if self._is_upload(document.source) else document.source,
-            "warnings": ", ".join(document.warnings),
-            "left_out": document.left_out.summary(),
-            "state": "" if is_complete else f"{document.status}: found by keyword search, not by semantic search yet",
-        }
-
-    def _show_pending(self, request: Request, task: "Task") -> Response:
+    def _show_pending(self, request: Request, task: "Task", base: "KnowledgeBase") -> Response:
         """Show a file that is in process, or that could not be read."""
         file = AddFile.from_payload(task.payload)
-        source = Path(file.source)
+        source, shown = Path(file.source), base.places.shown_path(file.source)
         return self._pages.render(
             request,
             "unread.html",
@@ -218,14 +204,14 @@ class _Documents:
             file=file,
             at=iso_time(task.finished_at or task.created_at),
             reason=task.error.message if task.error else None,
-            source=source if not self._is_upload(file.source) and source.is_file() else None,
+            source=shown if shown is not None and source.is_file() else None,
         )
 
     async def retry(self, request: Request) -> Response:
         """Add a file again that could not be read."""
         form = await parse_form(request)
         self._pages.forms.check_change(request, form.get("csrf"))
-        document_id, force_ocr = request.path_params["id"], bool(form.get("force_ocr"))
+        document_id, force_ocr = _id_of(request), bool(form.get("force_ocr"))
         await self._base.run(lambda base: base.retry(document_id, force_ocr=force_ocr))
         return RedirectResponse("/documents", 303)
 
@@ -233,7 +219,7 @@ class _Documents:
         """Replace the user's metadata of a document."""
         form = await parse_form(request)
         self._pages.forms.check_change(request, form.get("csrf"))
-        document_id = request.path_params["id"]
+        document_id = _id_of(request)
         try:
             given = json.loads(form.get("metadata", "{}"), parse_constant=_reject_constant, parse_float=_parse_float)
             json.dumps(given, ensure_ascii=False).encode()
@@ -247,12 +233,12 @@ class _Documents:
     async def remove(self, request: Request) -> Response:
         form = await parse_form(request)
         self._pages.forms.check_change(request, form.get("csrf"))
-        await self._base.run(lambda base: base.remove(request.path_params["id"]))
+        await self._base.run(lambda base: base.remove(_id_of(request)))
         return RedirectResponse("/documents", 303)
 
     async def cancel(self, request: Request) -> Response:
         self._pages.forms.check_change(request, None)
-        task = await self._base.run(lambda base: base.task(request.path_params["id"]))
+        task = await self._base.run(lambda base: base.task(_id_of(request)))
         return JSONResponse({"cancelled": await self._base.run(lambda base: base.cancel(task.id))})
 
     async def events(self, request: Request) -> Response:
@@ -283,9 +269,32 @@ class _Documents:
     async def _max_mb(self) -> int:
         return await self._base.run(lambda base: base.max_file_size_mb)
 
-    def _is_upload(self, source: str) -> bool:
-        """Return whether a file was uploaded here: then its source is deleted."""
-        return Path(source).is_relative_to(self._pages.options.data_folder.resolve() / UPLOADS)
+
+def _id_of(request: Request) -> str:
+    return str(request.path_params["id"]).lower()
+
+
+def _row(document: FileDocument, base: "KnowledgeBase") -> tuple[FileDocument, int, str, str]:
+    source = next(iter(base.places.shown_paths(document)), "")
+    return document, base.chunk_count(document.id), iso_time(document.added_at)[:10], source
+
+
+def _facts(document: FileDocument, base: "KnowledgeBase") -> dict[str, str]:
+    is_complete = document.status == "completed"
+    state = f"{document.status}: found by keyword search, not by semantic search yet"
+    if document.replaces:
+        state = f"{document.status}: the earlier version is found until this one is complete"
+    return {
+        "format": document.format,
+        "pages": str(document.page_count or ""),
+        "method": document.method or "",
+        "ocr_confidence": str(document.ocr.confidence) if document.ocr else "",
+        "collections": ", ".join(document.collections),
+        "source": ", ".join(base.places.shown_paths(document)),
+        "warnings": ", ".join(document.warnings),
+        "left_out": document.left_out.summary(),
+        "state": "" if is_complete else state,
+    }
 
 
 def _next_states(

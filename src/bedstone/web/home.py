@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -28,7 +29,7 @@ async def _card(pages: Pages, label: str) -> dict[str, Any]:
     try:
         if handle is not None:
             service = await handle.open()
-            figures, problems = list(await service.figures()), list(service.problems())
+            figures, problems = list(await service.figures()), list(await to_thread.run_sync(service.problems))
     except Exception as error:  # noqa: BLE001 - a broken source must not hide the others
         problems.append(error_message(error))
     card = {"label": label, "address": label.replace("_", "-"), "figures": figures, "problems": problems}

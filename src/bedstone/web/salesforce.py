@@ -96,13 +96,25 @@ class _SchemaPages:
             except BedstoneError:  # none of them is the default
                 return self._render(request, "orgs.html", orgs=orgs)
         search, category = (request.query_params.get(name, "").strip() for name in ("search", "category"))
-        objects: Any = await self._answer(request, "list-objects", **({"search": search} if search else {}))
+        objects = await self._list_all(request, {"search": search} if search else {})
         counts = Counter(row["category"] for row in objects)
         rows = [row for row in objects if not category or row["category"] == category]
         pages = Pager.of(request, len(rows), ROWS_PER_PAGE)
         categories = [(name, counts[name]) for name in CATEGORIES if counts[name]]
         context: dict[str, Any] = {"search": search, "category": category, "categories": categories, "orgs": orgs}
         return self._render(request, "salesforce.html", rows=pages.cut(rows), pages=pages, **context)
+
+    async def _list_all(self, request: Request, arguments: dict[str, str]) -> list[dict[str, str]]:
+        """Return every object, answer by answer."""
+        rows: list[dict[str, str]] = []
+        while True:
+            reply = await self._call(request, "list-objects", **arguments)
+            if reply.is_error or reply.structured is None:
+                raise tool_error(reply)
+            rows += reply.structured["items"]
+            if not reply.structured["nextCursor"]:
+                return rows
+            arguments = {**arguments, "cursor": reply.structured["nextCursor"]}
 
     async def show_object(self, request: Request) -> Response:
         from bedstone.web.diagram import draw_neighbours  # noqa: PLC0415 - with the engine

@@ -18,11 +18,11 @@ from bedstone.web.frame import Pages, error_message
 from bedstone.web.paging import parse_page_number
 
 MODES: dict[Mode, str] = {"keyword": "Keyword", "semantic": "Semantic", "hybrid": "Hybrid"}
-UNSCORED = 0.2  # where a source without scores ranks among the others
+UNSCORED = 0.5  # a source without scores ranks behind probable answers, before improbable ones
 DEFAULT_HITS = 10
 MAX_HITS = 50
 MAX_QUERY_CHARACTERS = 500
-MIN_SCORE = 0.02
+MIN_SCORE = 0.05  # one of a thousand right first hits scores less, and two of five that answer nothing
 
 Facets = dict[str, list[tuple[str, int, str]]]
 

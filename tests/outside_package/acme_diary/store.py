@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bedstone.records import Document, DocumentAndChunks
+from bedstone.records import Document, DocumentAndChunks, Task
 from bedstone.store.engines.sqlite import SqliteStore
 
 
@@ -22,6 +22,11 @@ class AuditedStore(SqliteStore):
         super().put(items)
         self._record("put", [document.id for document, _ in items])
 
+    def put_with_task(self, item: DocumentAndChunks, task: Task) -> None:
+        """Add a document and the task that completes it."""
+        super().put_with_task(item, task)
+        self._record("put", [item[0].id])
+
     def delete(self, document_ids: Iterable[str]) -> None:
         """Delete documents with their chunks and passages; ignore unknown ids."""
         known = [document_id for document_id in dict.fromkeys(document_ids) if self.document(document_id)]
@@ -33,6 +38,13 @@ class AuditedStore(SqliteStore):
         documents = list(documents)
         super().update_documents(documents)
         self._record("update", [document.id for document in documents])
+
+    def update_and_delete(self, documents: Iterable[Document], deleted: Iterable[str]) -> None:
+        """Do both in one transaction: a new version takes the place of earlier ones."""
+        documents, deleted = list(documents), list(deleted)
+        super().update_and_delete(documents, deleted)
+        self._record("update", [document.id for document in documents])
+        self._record("delete", deleted)
 
     def _record(self, action: str, document_ids: Iterable[str]) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds")

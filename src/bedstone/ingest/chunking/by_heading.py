@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
+from bedstone.ingest.chunking.headings import MAX_HEADING_CHARS, short_heading
 from bedstone.ingest.chunking.slugs import slug
 from bedstone.ingest.markdown import Block
 from bedstone.records import Chunk
@@ -15,7 +16,10 @@ from bedstone.records import Chunk
 ChunkBy = Literal["h1", "h2", "h3", "file"]
 LEVELS: dict[str, int] = {"file": 0, "h1": 1, "h2": 2, "h3": 3}
 MAX_LEVEL = 6
+MAX_BREADCRUMB_CHARS = 1_000  # headings below that get what is left, but not less than the minimum
+MIN_HEADING_CHARS = 40
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
+SITE_NAME = re.compile(r"\s+[|\u2013\u2014\u00b7-]\s.*$")  # behind the title of an HTML page
 FENCE = re.compile(r"^\s*(`{3,}|~{3,}).*$", re.MULTILINE)
 
 
@@ -73,12 +77,12 @@ class HeadingChunker:
         return self._source[section.blocks[0].start : section.blocks[-1].end].rstrip()
 
     def _at_level(self, section: Section, level: int) -> Iterator[Section]:
-        """Split at headings of exactly this level; what precedes the first keeps the id."""
-        starts = {  # ordered, with fast lookup
-            index: None
-            for index, block in enumerate(section.blocks)
-            if block.level == level and level and not (index == 0 and section.heading.level == level)
-        }
+        """Split at headings of exactly this level and at entries; what precedes the first keeps the id."""
+        starts = dict.fromkeys(  # ordered, with fast lookup
+            index
+            for index in _starts(section.blocks, level)
+            if not (index == 0 and section.heading.level == section.blocks[0].level)
+        )
         edges = [0, *starts, len(section.blocks)]
         for begin, end in pairwise(edges):
             inside = section.blocks[begin:end]
@@ -184,17 +188,18 @@ def chunk_blocks(
     Without a title the first heading of level 1 is the title; a section without headings takes it as its heading.
     """
     chunker = HeadingChunker(path, source, blocks, strategy)
-    title = title or chunker.first_heading
+    given_title = short_heading(title)
+    title = given_title or short_heading(chunker.first_heading)
     chunks = []
-    ids: set[str] = set()
+    ids: dict[str, int] = {}
     for section in chunker.sections():
-        identity, count = section.id, 1
+        identity = section.id
         while identity in ids:  # a heading may have the name of a piece of another section
-            count += 1
-            identity = f"{section.id}-{count}"
-        ids.add(identity)
+            ids[section.id] += 1
+            identity = f"{section.id}-{ids[section.id]}"
+        ids[identity] = 1
         plain = "\n".join(block.plain for block in section.blocks if block.plain)
-        breadcrumb = section.heading.texts or ((title,) if title else ())
+        breadcrumb = _breadcrumb(given_title, section.heading.texts) or ((title,) if title else ())
         chunk = Chunk(
             id=identity,
             text=chunker.text(section),
@@ -208,6 +213,28 @@ def chunk_blocks(
     return title, chunks
 
 
+def _starts(blocks: Sequence[Block], level: int) -> Iterator[int]:
+    """Yield where chunks start: at headings of a level, at entries, and at sections that follow an entry."""
+    entry_level = 0
+    for index, block in enumerate(blocks):
+        if not level or not block.level:
+            continue
+        if block.level <= level:
+            entry_level = 0
+        if block.level == level or block.is_entry or block.level <= entry_level:
+            yield index
+        if block.is_entry:
+            entry_level = max(entry_level, block.level)
+
+
+def _breadcrumb(title: str, headings: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the headings below the title of the document, unless they begin with it."""
+    if not title or not headings:
+        return headings
+    names = {title.casefold(), SITE_NAME.sub("", title).casefold()}
+    return headings if headings[0].casefold() in names else (title, *headings)
+
+
 def _headings(found: Sequence[Block]) -> dict[int, Heading]:
     """Return the headings by position, with slugs that are unique below their parent."""
     headings: dict[int, Heading] = {}
@@ -218,17 +245,24 @@ def _headings(found: Sequence[Block]) -> dict[int, Heading]:
             continue
         open_headings = [heading for heading in open_headings if heading.level < block.level]
         parent = open_headings[-1] if open_headings else Heading()
-        slugs = (*parent.slugs, slug(block.plain))
+        text = _short_text(block.plain, parent)
+        slugs = (*parent.slugs, slug(_short_text(block.slug_text, parent) if block.slug_text else text))
         seen[slugs] += 1
         base, count, name = slugs, seen[slugs], slugs[-1]
         while count > 1 and (slugs := (*parent.slugs, f"{name}-{count}")) in seen:  # another heading has this name
             count += 1
         seen[base] = count  # the next duplicate continues from here
         seen[slugs] += count > 1
-        heading = Heading(block.level, slugs, (*parent.texts, block.plain))
+        heading = Heading(block.level, slugs, (*parent.texts, text))
         open_headings.append(heading)
         headings[block.start] = heading
     return headings
+
+
+def _short_text(text: str, parent: Heading) -> str:
+    """Return a heading, or its beginning: every chunk below it has its text and its slug."""
+    above = sum(map(len, parent.texts))
+    return short_heading(text, min(MAX_HEADING_CHARS, max(MIN_HEADING_CHARS, MAX_BREADCRUMB_CHARS - above)))
 
 
 def _piece_id(path: str, section_id: str, number: int, piece: int) -> str:

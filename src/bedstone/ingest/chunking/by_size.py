@@ -1,42 +1,32 @@
 """Split pages of Markdown into chunks of about one size: by structure first, by size second."""
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Literal
 from uuid import UUID
 
+from bedstone.ingest.chunking.headings import short_heading, short_trail
+from bedstone.ingest.chunking.pieces import SplitOptions, split_block
 from bedstone.ingest.extraction import Page
-from bedstone.ingest.markdown import Block, markdown_blocks
-from bedstone.records import Chunk
+from bedstone.ingest.markdown import markdown_blocks
+from bedstone.records import Chunk, Place
 
-Splitting = Literal["sentence", "paragraph", "fixed"]
-# A sentence ends with punctuation and a space, in any script; full-width punctuation needs no space.
-SENTENCE = re.compile(
-    r"[^.!?\u3002\uff01\uff1f\u0964\u061f\n]*(?:[.!?]+[\"')\]\u201d\u2019]*(?=\s|$)|[\u3002\uff01\uff1f\u0964\u061f]+|\n|$|.)\s*"
-)
-TABLE_RULE = re.compile(r"^\|?[\s:|-]+\|?$")
+MAX_COPIES = 20  # of the same text in one document: a small file can unpack to a text that repeats a million times
 MIN_FRACTION = 4  # a heading starts a chunk if the one before has a quarter of the size
-
-
-@dataclass(frozen=True)
-class SplitOptions:
-    """How to split pages; sizes are characters."""
-
-    size: int = 500
-    overlap: int = 50
-    by: Splitting = "sentence"
+SEPARATOR = "\n\n"
+PLAIN_SEPARATOR = "\n"
 
 
 @dataclass
 class _Piece:
-    """Text that belongs in one chunk, with its page and headings."""
+    """Text that belongs in one chunk, with its page and headings; a whole heading introduces what follows it."""
 
     text: str
     plain: str
     page: int | None
     trail: tuple[str, ...]
+    is_heading: bool = False
 
 
 @dataclass
@@ -45,10 +35,32 @@ class _OpenChunk:
 
     pieces: list[_Piece] = field(default_factory=list)
     length: int = 0
+    body_end: int = 0  # behind the last piece that is not a heading
 
     def add(self, piece: _Piece) -> None:
         self.pieces.append(piece)
-        self.length += len(piece.text) + 2
+        self.length += len(piece.text) + len(SEPARATOR)
+        if not piece.is_heading:
+            self.body_end = len(self.pieces)
+
+    def split_headings(self) -> "tuple[_OpenChunk, _OpenChunk]":
+        """Return the chunk without the headings at its end, and a new one that begins with them."""
+        whole, rest = _OpenChunk(), _OpenChunk()
+        end = self.body_end or len(self.pieces)
+        for number, piece in enumerate(self.pieces):
+            (whole if number < end else rest).add(piece)
+        return whole, rest
+
+    def places(self) -> tuple[Place, ...]:
+        """Return where pages and sections begin, unless all of the chunk is in one place."""
+        found: list[Place] = []
+        start = text_start = 0
+        for piece in self.pieces:
+            if not found or (found[-1].page, found[-1].breadcrumb) != (piece.page, piece.trail):
+                found.append(Place(start, text_start, piece.page, piece.trail))
+            start += len(piece.plain) + len(PLAIN_SEPARATOR)
+            text_start += len(piece.text) + len(SEPARATOR)
+        return tuple(found) if len(found) > 1 else ()
 
 
 def chunk_pages(
@@ -56,29 +68,44 @@ def chunk_pages(
     pages: Sequence[Page],
     options: SplitOptions,
     facets: dict[str, str],
-    check: Callable[[], object] = lambda: None,
+    *,
+    splits_pages: bool = False,
 ) -> list[Chunk]:
     """Return the chunks of a document; their ids stay the same as long as the text does.
 
-    `check` is called for each chunk, and may raise to end the work.
+    With `splits_pages` no chunk has text of two pages, and no heading holds beyond its page: slides, sheets.
     """
-    chunks = []
-    for number, group in enumerate(_pack(_pieces(pages, options), options)):
-        check()
-        first = group.pieces[0]
-        text = "\n\n".join(piece.text for piece in group.pieces)
-        chunks.append(
-            Chunk(
-                id=stable_uuid(f"{document_id}\n{number}\n{text}"),
-                text=text,
-                plain="\n".join(piece.plain for piece in group.pieces),
-                heading=first.trail[-1] if first.trail else "",
-                breadcrumb=first.trail,
-                facets=facets,
-                page=first.page,
-            )
-        )
+    chunks: list[Chunk] = []
+    for group in [[page] for page in pages] if splits_pages else [pages]:
+        for packed in _pack(_pieces(group, options), options):
+            chunks.append(_to_chunk(packed, document_id, len(chunks), facets))
     return chunks
+
+
+def _to_chunk(packed: _OpenChunk, document_id: str, number: int, facets: dict[str, str]) -> Chunk:
+    first = packed.pieces[0]
+    text = SEPARATOR.join(piece.text for piece in packed.pieces)
+    return Chunk(
+        id=stable_uuid(f"{document_id}\n{number}\n{text}"),
+        text=text,
+        plain=PLAIN_SEPARATOR.join(piece.plain for piece in packed.pieces),
+        heading=first.trail[-1] if first.trail else "",
+        breadcrumb=first.trail,
+        facets=facets,
+        page=first.page,
+        places=packed.places(),
+    )
+
+
+def without_copies(chunks: Sequence[Chunk]) -> tuple[list[Chunk], int]:
+    """Return chunks without those whose text many others had before, and how many were left out."""
+    seen: Counter[str] = Counter()
+    kept = []
+    for chunk in chunks:
+        seen[chunk.text] += 1
+        if seen[chunk.text] <= MAX_COPIES:
+            kept.append(chunk)
+    return kept, len(chunks) - len(kept)
 
 
 def stable_uuid(text: str) -> str:
@@ -87,128 +114,40 @@ def stable_uuid(text: str) -> str:
 
 
 def _pieces(pages: Sequence[Page], options: SplitOptions) -> Iterator[_Piece]:
-    trail: dict[int, str] = {}
+    headings: dict[int, str] = {}
+    trail: tuple[str, ...] = ()
     for page in pages:
         data = page.markdown.encode(errors="replace")
         for block in markdown_blocks(page.markdown):
             text = data[block.start : block.end].decode(errors="replace").strip()
             if block.level:
-                trail = {level: title for level, title in trail.items() if level < block.level}
-                trail[block.level] = block.plain
-            headings = tuple(trail[level] for level in sorted(trail))
-            for part, plain in _parts(block, text, options):
+                headings = {level: title for level, title in headings.items() if level < block.level}
+                headings[block.level] = short_heading(block.plain)
+                trail = short_trail([headings[level] for level in sorted(headings)])
+            for part, plain in split_block(block, text, options):
                 if plain.strip():
-                    yield _Piece(part, plain, page.number, headings)
-
-
-def _parts(block: Block, text: str, options: SplitOptions) -> Iterator[tuple[str, str]]:
-    """Yield a block unchanged if it fits, else split it between rows, lines or sentences."""
-    if len(text) <= options.size and options.by != "fixed":
-        yield text, block.plain
-    elif _is_table(text):
-        for part in _table_parts(text, options.size):
-            yield part, "\n".join(_cells(line) for line in part.splitlines() if not TABLE_RULE.match(line))
-    elif text.startswith(("```", "~~~")):
-        for part in _line_parts(block.plain.splitlines(), options.size):
-            yield f"```\n{part}\n```", part
-    elif options.by == "fixed":
-        for start in range(0, len(block.plain), _step(options)):
-            part = block.plain[start : start + options.size]
-            yield part, part
-    else:
-        for part in _sentence_parts(block.plain, options):
-            yield part, part
+                    is_heading = bool(block.level) and plain == block.plain
+                    yield _Piece(part, plain, page.number, trail, is_heading)
 
 
 def _pack(pieces: Iterator[_Piece], options: SplitOptions) -> Iterator[_OpenChunk]:
-    """Combine pieces up to the size; a heading starts a chunk unless the one before is tiny."""
+    """Combine pieces up to the size; a heading starts a chunk unless the one before is tiny.
+
+    Headings stay with the text they introduce: with nothing else, a chunk ends only if more of them follow, or if the
+    size is fixed.
+    """
     chunk = _OpenChunk()
     for piece in pieces:
         is_full = chunk.length + len(piece.text) > options.size
-        is_heading = piece.text.startswith("#") and bool(piece.trail)
         is_other_section = bool(chunk.pieces) and chunk.pieces[-1].trail[:2] != piece.trail[:2]
-        starts_section = (is_heading or is_other_section) and chunk.length >= options.size // MIN_FRACTION
-        if not _only_headings(chunk) and (is_full or starts_section):
-            yield chunk
-            chunk = _OpenChunk()
+        starts_section = (piece.is_heading or is_other_section) and chunk.length >= options.size // MIN_FRACTION
+        if chunk.body_end or options.by == "fixed":
+            is_complete = bool(chunk.pieces) and (is_full or starts_section)
+        else:
+            is_complete = piece.is_heading and chunk.length > options.size
+        if is_complete:
+            whole, chunk = chunk.split_headings()
+            yield whole
         chunk.add(piece)
     if chunk.pieces:
         yield chunk
-
-
-def _only_headings(chunk: _OpenChunk) -> bool:
-    return all(piece.text.startswith("#") for piece in chunk.pieces)
-
-
-def _sentence_parts(text: str, options: SplitOptions) -> Iterator[str]:
-    """Combine sentences up to the size; each part repeats the last short sentences of the one before."""
-    sentences: list[str] = []
-    length = 0
-    for sentence in _sentences(text, options.size):
-        if sentences and length + len(sentence) > options.size:
-            yield "".join(sentences).strip()
-            sentences = _tail(sentences, options.overlap)
-            length = sum(map(len, sentences))
-        sentences.append(sentence)
-        length += len(sentence)
-    if "".join(sentences).strip():
-        yield "".join(sentences).strip()
-
-
-def _sentences(text: str, limit: int) -> Iterator[str]:
-    for found in SENTENCE.findall(text):
-        start = 0
-        while len(found) - start > limit:
-            cut = found.rfind(" ", start + 1, start + limit) + 1 or start + limit
-            yield found[start:cut]
-            start = cut
-        if start < len(found):
-            yield found[start:]
-
-
-def _tail(sentences: list[str], overlap: int) -> list[str]:
-    tail: list[str] = []
-    for sentence in reversed(sentences):
-        if sum(map(len, tail)) + len(sentence) > overlap:
-            break
-        tail.insert(0, sentence)
-    return tail if len(tail) < len(sentences) else []
-
-
-def _is_table(text: str) -> bool:
-    lines = text.splitlines()
-    return len(lines) > 1 and "|" in lines[0] and bool(TABLE_RULE.match(lines[1]))
-
-
-def _table_parts(text: str, size: int) -> Iterator[str]:
-    """Combine rows up to the size, and repeat the head of the table in each part."""
-    head, rule, *rows = text.splitlines()
-    group: list[str] = []
-    for row in rows or [""]:
-        if group and len(head) + len(rule) + sum(map(len, group)) + len(row) > size:
-            yield "\n".join([head, rule, *group])
-            group = []
-        group.append(row)
-    yield "\n".join([head, rule, *group])
-
-
-def _cells(line: str) -> str:
-    return " | ".join(cell.strip() for cell in line.strip().strip("|").split("|"))
-
-
-def _line_parts(lines: Sequence[str], size: int) -> Iterator[str]:
-    group: list[str] = []
-    for line in lines:
-        for start in range(0, max(len(line), 1), size):
-            part = line[start : start + size]
-            if group and sum(map(len, group)) + len(part) > size:
-                yield "\n".join(group)
-                group = []
-            group.append(part)
-    if group:
-        yield "\n".join(group)
-
-
-def _step(options: SplitOptions) -> int:
-    """Return how far a fixed window moves: at least one character."""
-    return max(1, options.size - min(options.overlap, options.size // 2))

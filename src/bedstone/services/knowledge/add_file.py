@@ -4,15 +4,17 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bedstone.errors import BedstoneError
-from bedstone.ingest.chunking.by_size import SplitOptions, chunk_pages
+from bedstone.ingest.chunking.pieces import SplitOptions
 from bedstone.ingest.detection import find_format, is_image
-from bedstone.ingest.extraction import Page, ReadOptions
-from bedstone.records import Chunk, Task
+from bedstone.ingest.extraction import OCR_OFF, ExtractionError, Page, ReadOptions
+from bedstone.ingest.left_out import shorten
+from bedstone.ingest.process import WorkerProcess
+from bedstone.records import DocumentAndChunks, Task
 from bedstone.search.live_index import LiveIndex
 from bedstone.services.knowledge.backfill import Backfill
 from bedstone.services.knowledge.collections import Collections
@@ -20,12 +22,15 @@ from bedstone.services.knowledge.errors import ExtractionFailed, OcrFailed
 from bedstone.services.knowledge.estimates import FileFacts, Timeline, facts_of
 from bedstone.services.knowledge.file_storage import FileStorage
 from bedstone.services.knowledge.learned_speeds import LearnedSpeeds
-from bedstone.services.knowledge.reading import CheckedChunks, PageReading, TaskReport
+from bedstone.services.knowledge.reading import CheckedChunks, PageReading, TaskReport, split_document
 from bedstone.services.knowledge.records import AddedFile, AddFile, FileDocument, Method, OcrSummary
-from bedstone.store.engine import Store
-from bedstone.tasks import Progress, TaskDeferred
+from bedstone.services.knowledge.versions import Versions, needs_ocr
+from bedstone.store.engine import Store, StoreUnavailable
+from bedstone.tasks import INTERRUPTED, Progress, TaskDeferred
 
 logger = logging.getLogger(__name__)
+
+MAX_TITLE_CHARS = 300  # the index has it with every chunk
 
 
 @dataclass(frozen=True)
@@ -40,14 +45,21 @@ class AddFileHandler:
     """Reads files; it can start again wherever it was interrupted."""
 
     def __init__(
-        self, store: Store, storage: FileStorage, index: LiveIndex, collections: Collections, options: ReadingOptions
+        self,
+        store: Store,
+        storage: FileStorage,
+        index: LiveIndex,
+        collections: Collections,
+        *,
+        versions: Versions,
+        options: ReadingOptions,
     ) -> None:
         self._store = store
         self._storage = storage
         self._index = index
         self._collections = collections
+        self._versions = versions
         self._options = options
-        self._adding = threading.Lock()
         # One core stays free for searches.
         self._embedding = threading.Semaphore(max(1, (os.cpu_count() or 1) - 1))
         self.backfill = Backfill(store, index, self._embedding)
@@ -63,26 +75,46 @@ class AddFileHandler:
         document = self._find_document(file.document_id)
         if document is None or document.status != "processing":
             try:
-                document = self._read(file, report)
+                document = self._read_new(file, report)
             except _AlreadyStored as error:
                 return self._result_for(error.document, file).to_result()
         else:
             timeline.skip_reading()
         self._embed(document, report)
         report.step("Storing")
-        seconds = time.monotonic() - started
-        current = self._find_document(document.id) or document  # it may be in other collections by now
-        completed = replace(current, status="completed", seconds=seconds)
-        self._store.update_documents([completed.to_stored()])
-        result = self._result(completed)
+        result = self._complete(document, file, time.monotonic() - started)
         self._speeds.learn(timeline, result.chunks_created)
         return result.to_result()
 
+    def _complete(self, document: FileDocument, file: AddFile, seconds: float) -> AddedFile:
+        """Mark a document as complete; earlier versions of its file disappear in the same moment."""
+        with self._collections.changing:
+            current = self._find_document(document.id)  # it may be in other collections by now
+            later = self._versions.later(file)
+            if later is not None and (current is None or later.status == "completed"):
+                self._delete(document.id)
+                return replace(self._result(later), is_superseded=True)
+            if current is None:  # removed meanwhile
+                return self._result(document)
+            change = self._versions.take_over(replace(current, status="completed", seconds=seconds), file)
+            self._versions.apply(replace(change, document=replace(change.document, replaces=())))
+        return replace(self._result(current), replaced_id=change.removed_id)
+
     def clean_up(self, task: Task) -> None:
-        """Remove what a task that failed or was cancelled left behind."""
-        document_id = AddFile.from_payload(task.payload).document_id
-        self._store.delete([document_id])
-        self._storage.delete(document_id)
+        """Remove what a task that failed or was cancelled left behind; the only copy of a file is moved aside."""
+        file = AddFile.from_payload(task.payload)
+        if file.is_rebuild:
+            self._clean_up_rebuild(file.document_id)
+        elif task.error == INTERRUPTED:  # that is not the file's fault: its copy is kept for another attempt
+            self._store.delete([file.document_id])
+        else:
+            self._delete(file.document_id)
+
+    def _clean_up_rebuild(self, document_id: str) -> None:
+        known = self._find_document(document_id)
+        if known is None or known.status != "completed":  # otherwise it was to be read again, and stays as it was
+            self._store.delete([document_id])
+            self._storage.quarantine(document_id)
 
     def on_start(self) -> None:
         """Write the indexes in this process, and embed what has no vectors."""
@@ -93,11 +125,14 @@ class AddFileHandler:
         """Bring the indexes up to date."""
         self._index.refresh()
 
-    def restore(self, document: FileDocument) -> AddFile:
-        """Store a document from its text, as another knowledge base had it; a task completes it."""
-        pages = self._storage.load_pages(document.id)
-        self._store.put([(document.to_stored(), self._chunks(document, pages))])
-        return AddFile.of_document(document)
+    def chunk_restored(self, document: FileDocument, pages: Sequence[Page]) -> DocumentAndChunks:
+        """Return what to store of a document whose text another knowledge base had."""
+        with WorkerProcess() as worker:
+            try:
+                document, chunks = split_document(worker, document, pages, self._options.split)
+            except ExtractionError as error:
+                raise ExtractionFailed(error.message) from None
+        return document.to_stored(), chunks
 
     def estimate_seconds(self, files: Sequence[AddFile]) -> list[float]:
         """Return how long each of some files will take, from what earlier ones took."""
@@ -112,12 +147,21 @@ class AddFileHandler:
         force_ocr = file.force_ocr or options.force_ocr
         return facts_of(declaration, file.size_bytes, page_images=page_images, force_ocr=force_ocr)
 
-    def link_duplicate(self, document: FileDocument, collections: Sequence[str]) -> AddedFile:
-        """Put a document that has the same content into the collections as well."""
-        names = {*document.collections, *self._collections.existing(collections)}
-        if names != set(document.collections):
-            self._store.update_documents([document.with_collections(names).to_stored()])
-        return replace(self._result(document), is_duplicate=True)
+    def link_duplicate(self, document: FileDocument, file: AddFile) -> AddedFile:
+        """Apply to a document what is new about a file with the same content: collections, metadata and its path."""
+        with self._collections.changing:
+            known = self._find_document(document.id) or document
+            names = {*known.collections, *self._collections.existing(file.collections)}
+            metadata = {**known.metadata, **file.metadata}
+            title = str(file.metadata.get("title") or known.title)
+            linked = replace(known.with_collections(names), metadata=metadata, title=title)
+            if known.sources == (file.source,):  # a version that is being read is older than this
+                linked = replace(linked, submitted_at=file.submitted_at)
+            change = self._versions.take_over(linked, file)
+            updated = known.differences(change.document)
+            if change.document != known or change.removed or change.kept:
+                self._versions.apply(change)
+        return replace(self._result(known), is_duplicate=True, updated=updated, replaced_id=change.removed_id)
 
     def _result_for(self, known: FileDocument, file: AddFile) -> AddedFile:
         """Return the result for content that is stored already."""
@@ -126,7 +170,9 @@ class AddFileHandler:
         if known.status != "completed":  # it may still fail
             raise TaskDeferred
         self._storage.delete(file.document_id)
-        return self.link_duplicate(known, file.collections)
+        if known.digest != file.digest:
+            return replace(self._result(known), is_superseded=True)
+        return self.link_duplicate(known, file)
 
     def _result(self, document: FileDocument) -> AddedFile:
         count = self._store.chunk_counts(document.id).get(document.id, 0)
@@ -136,24 +182,40 @@ class AddFileHandler:
         document = self._store.document(document_id)
         return FileDocument.from_stored(document) if document is not None else None
 
+    def _delete(self, document_id: str) -> None:
+        self._store.delete([document_id])
+        self._storage.delete(document_id)
+
+    def _read_new(self, file: AddFile, report: TaskReport) -> FileDocument:
+        """Read a file; if that fails, the error says whether an earlier version of it remains."""
+        try:
+            return self._read(file, report)
+        except (ExtractionFailed, OcrFailed) as error:
+            if self._versions.earlier(file):
+                raise type(error)(f"{error.message} The version that was added earlier is kept.") from error
+            raise
+
     def _read(self, file: AddFile, report: TaskReport) -> FileDocument:
         """Store the chunks of a file in one transaction: from then on keyword search finds it."""
-        self._check_new(file.digest)
-        is_forced = file.force_ocr or self._options.read.force_ocr
-        reading = PageReading(self._storage, file, replace(self._options.read, force_ocr=is_forced))
-        pages = reading.pages(report)
-        report.step("Chunking")
-        document = self._document(file, pages, reading)
-        named = _with_name(pages, document)
-        chunks = self._chunks(document, named, report.progress.check)
+        self._check_new(file)
+        self._storage.check_copy(file.document_id, file.filename)
+        if file.force_ocr and not self._options.read.ocr:
+            raise OcrFailed(f"{OCR_OFF}. Enable it, or add the file without force_ocr.")
+        options = replace(self._options.read, force_ocr=self._is_ocr_forced(file))
+        with PageReading(self._storage, file, options) as reading:
+            pages = reading.pages(report)
+            report.step("Chunking")
+            document = self._document(file, pages, reading)
+            named = _with_name(pages, document)
+            document, chunks = reading.split(document, named, self._options.split, report)
         report.step("Chunking")
         if not chunks:
-            if any(page.method == "ocr" for page in pages):
-                raise OcrFailed("OCR processing failed: no text was recognised.")
-            raise ExtractionFailed("No text was found in the file.")
+            raise self._no_text(pages, document)
         self._storage.save_pages(document.id, named)
-        with self._adding:  # two tasks may read the same content at once
-            self._check_new(document.digest)
+        self._storage.save_document(document)
+        with self._collections.changing:  # two tasks may read the same content at once
+            self._check_new(file)
+            document = replace(document, replaces=self._replaced_ids(file))
             self._store.put([(document.to_stored(), CheckedChunks(chunks, report.progress.check))])
         reading.spool.discard()
         report.step("Chunking")
@@ -163,13 +225,13 @@ class AddFileHandler:
         properties = reading.notes.metadata
         document = FileDocument(
             file.document_id,
-            str(file.metadata.get("title") or properties.get("title") or file.filename),
+            shorten(str(file.metadata.get("title") or properties.get("title") or file.filename), MAX_TITLE_CHARS),
             file.digest,
             filename=file.filename,
             source=file.source,
             format=file.format,
             size_bytes=file.size_bytes,
-            added_at=time.time(),
+            added_at=file.added_at or time.time(),
             status="processing",
             method=_method(file.format, pages),
             page_count=len(pages) if pages and pages[0].number is not None else None,
@@ -178,14 +240,11 @@ class AddFileHandler:
             warnings=tuple(reading.notes.warnings),
             ocr=_ocr_summary(pages),
             left_out=reading.notes.left_out,
+            submitted_at=file.submitted_at,
+            other_sources=file.other_sources,
+            is_ocr_forced=self._is_ocr_forced(file),
         )
         return document.with_collections(self._collections.existing(file.collections))
-
-    def _chunks(
-        self, document: FileDocument, pages: Sequence[Page], check: Callable[[], object] = lambda: None
-    ) -> list[Chunk]:
-        facets = {"document": document.id, "format": document.format}
-        return chunk_pages(document.id, pages, self._options.split, facets, check)
 
     def _embed(self, document: FileDocument, report: TaskReport) -> None:
         """Embed the chunks of a document; without a model the vectors follow later."""
@@ -216,14 +275,46 @@ class AddFileHandler:
                 throttle=self._embedding,
             )
             report.progress.check()
+        except StoreUnavailable:  # they could not be stored: the task runs again
+            raise
         except BedstoneError as error:
             logger.warning("No vectors for %s yet: %s", document.id, error.message, extra={"action": "no_vectors"})
             self.backfill.request()
 
-    def _check_new(self, digest: str) -> None:
-        same = self._store.find_by_digest(digest)
-        if same is not None:
-            raise _AlreadyStored(FileDocument.from_stored(same))
+    def _is_ocr_forced(self, file: AddFile) -> bool:
+        return self._options.read.ocr and (file.force_ocr or self._options.read.force_ocr)
+
+    def _check_new(self, file: AddFile) -> None:
+        """Raise if the content is stored already, unless OCR is to read more of it, or if there is a later version."""
+        same = self._same_content(file)
+        if same is not None and not self._is_to_be_read_again(same, file):
+            raise _AlreadyStored(same)
+        later = self._versions.later(file)
+        if later is not None:
+            raise _AlreadyStored(later)
+
+    @staticmethod
+    def _is_to_be_read_again(same: FileDocument, file: AddFile) -> bool:
+        if file.is_rebuild and same.id == file.document_id:
+            return True
+        return file.force_ocr and same.status == "completed" and needs_ocr(same)
+
+    def _same_content(self, file: AddFile) -> FileDocument | None:
+        same = self._store.find_by_digest(file.digest)
+        return FileDocument.from_stored(same) if same is not None else None
+
+    def _replaced_ids(self, file: AddFile) -> tuple[str, ...]:
+        """Return the documents that a file takes the place of: earlier versions, and a reading without OCR."""
+        same = self._same_content(file)
+        found = [*self._versions.earlier(file), *([same] if same is not None else [])]
+        return tuple(dict.fromkeys(item.id for item in found if item.id != file.document_id))
+
+    def _no_text(self, pages: Sequence[Page], document: FileDocument) -> ExtractionFailed | OcrFailed:
+        if any(page.method == "ocr" for page in pages):
+            return OcrFailed("OCR processing failed: no text was recognised.")
+        if not self._options.read.ocr and document.left_out.counts.get("scanned page"):
+            return OcrFailed(f"{OCR_OFF}, and the file has only scanned pages. Enable OCR and add the file again.")
+        return ExtractionFailed("No text was found in the file.")
 
 
 class _AlreadyStored(Exception):

@@ -4,7 +4,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from bedstone.errors import InvalidInput
@@ -36,9 +36,11 @@ def in_collection(name: str) -> AttributeHas:
 class Collections:
     """The collections of one store; `default` always exists."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, on_moved: Callable[[FileDocument], None] = lambda _: None) -> None:
+        """Open the collections; `on_moved` gets each document that a deletion puts elsewhere."""
         self._store = store
-        self._lock = threading.Lock()
+        self._on_moved = on_moved
+        self.changing = threading.RLock()  # held by every part that reads a document to write it again
 
     def all(self) -> list[Collection]:
         """Return every collection, `default` first, then by name."""
@@ -66,7 +68,7 @@ class Collections:
         """Add a collection."""
         if not NAME.fullmatch(name):
             raise InvalidInput("A name has 1 to 64 letters, digits, _ or -", parameter="name")
-        with self._lock:
+        with self.changing:
             if name in self.names():
                 raise InvalidInput(f"Context '{name}' already exists", parameter="name")
             self._store.set_value(f"{PREFIX}{name}", json.dumps({"description": description, "created": time.time()}))
@@ -94,12 +96,13 @@ class Collections:
         """Delete a collection; documents that are in no other one move to `default`. Return how many it had."""
         if name == DEFAULT_COLLECTION:
             raise InvalidInput("The context 'default' cannot be deleted", parameter="name")
-        with self._lock:
+        with self.changing:
             documents = self.documents(name)
-            self._store.update_documents(
-                item.with_collections(set(item.collections) - {name}).to_stored() for item in documents
-            )
+            moved = [item.with_collections(set(item.collections) - {name}) for item in documents]
+            self._store.update_documents(item.to_stored() for item in moved)
             self._store.delete_value(f"{PREFIX}{name}")
+        for item in moved:
+            self._on_moved(item)
         return len(documents)
 
     def names(self) -> set[str]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bedstone.errors import BedstoneError, InvalidInput, NotFound
+from bedstone.errors import BedstoneError, InvalidInput, NotFound, Unavailable
 
 
 class UnsupportedFormat(InvalidInput):
@@ -18,7 +18,7 @@ class FileNotFound(NotFound):
 
 
 class PathNotAllowed(InvalidInput):
-    """The file is outside the folders that files may be added from."""
+    """The file is outside the folders that files may be added from, belongs to the server, or may not be read."""
 
 
 class DocumentNotFound(NotFound):
@@ -35,6 +35,14 @@ class UnreadDocument(NotFound):
     def __init__(self, message: str, reason: str, **details: Any) -> None:
         super().__init__(message, **details)
         self.reason = reason
+
+
+class StoreMismatch(Unavailable):
+    """The documents folder belongs to another store, or to one that was lost."""
+
+
+class TextMissing(Unavailable):
+    """The stored text of a document is missing or damaged."""
 
 
 class CollectionNotFound(NotFound):

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -27,6 +28,7 @@ DEVICE_PREFIX = "watch-device:"
 SEPARATOR = "|"
 PENDING = ""  # the signature of a file that is being read
 DEBOUNCE_MILLISECONDS = 400  # a program writes a file in several steps
+RETRY_SECONDS = 10.0  # after a sync that the machine kept from its end
 SCAN_MILLISECONDS = 1_000
 
 OnFile = Callable[[str, int, int], None]
@@ -36,23 +38,26 @@ OnFile = Callable[[str, int, int], None]
 class SyncedFile:
     """What is known of a file: its signature, and its document; None if it could not be read.
 
-    `is_ours` says that the document came from here: it is removed when the file is.
+    `is_ours` says that the document came from here: it is removed when the file is. `source` is where a symbolic link
+    leads to.
     """
 
     signature: str
     document_id: str | None
     is_ours: bool = True
+    source: str = ""
 
 
 @dataclass
 class FolderReport:
-    """What one sync of a folder did; `failed` has the reasons by name."""
+    """What one sync of a folder did; `failed` has the reasons by name. `delayed` are those to be tried again."""
 
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     moved: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+    delayed: list[str] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return any(vars(self).values())
@@ -104,12 +109,17 @@ class FolderSync:
             before = known.get(path)
             try:
                 task = self._base.add(Path(path), collections=self._collections)
+            except Unavailable as error:  # the machine fails, not the file: the next sync tries again
+                sync.report.failed[path] = error.message
+                sync.report.delayed.append(path)
+                continue
             except BedstoneError as error:
                 self._fail(sync, path, error.message)
                 continue
             tasks[path] = (task, before)
             if before is None and task.finished_at is None:  # a restart knows whose document it is
-                self._save(known, path, SyncedFile(PENDING, AddFile.from_payload(task.payload).document_id))
+                file = AddFile.from_payload(task.payload)
+                self._save(known, path, SyncedFile(PENDING, file.document_id, source=file.source))
         return tasks
 
     def _finish(self, sync: _Sync, tasks: dict[str, tuple[Task, SyncedFile | None]]) -> bool:
@@ -124,18 +134,19 @@ class FolderSync:
             added = added_file(ended)
             document_id, known = added.document_id, sync.known
             is_known = any(item.document_id == document_id and item.is_ours for item in known.values())
-            self._report_added(sync, path, document_id, before)
-            self._save(known, path, SyncedFile(sync.seen[path], document_id, not added.is_duplicate or is_known))
-            if before is not None:
-                self._forget(known, before)
+            is_ours, source = not added.is_duplicate or is_known, AddFile.from_payload(task.payload).source
+            self._report_added(sync, path, source, document_id, before)
+            self._save(known, path, SyncedFile(sync.seen[path], document_id, is_ours, source))
+            if before is not None and before.document_id != document_id:
+                self._forget(known, path, before)
         return True
 
-    def _report_added(self, sync: _Sync, path: str, document_id: str, before: SyncedFile | None) -> None:
+    def _report_added(self, sync: _Sync, path: str, source: str, document_id: str, before: SyncedFile | None) -> None:
         """Report a file as moved if one with the same content is gone, otherwise as changed or added."""
         gone = (item for item, file in sync.gone.items() if file.document_id == document_id)
         origin = next((item for item in gone if item not in sync.moved_from), None)
         if origin is not None:
-            self._base.rename(document_id, Path(path))
+            self._base.versions.rename(document_id, sync.gone[origin].source or origin, source)
             sync.moved_from.add(origin)
             sync.report.moved.append(path)
         else:
@@ -147,14 +158,14 @@ class FolderSync:
             self._store.delete_value(f"{self._key}{_escape(path)}")
             if path not in sync.moved_from:
                 sync.report.removed.append(path)
-            self._forget(sync.known, file)
+            self._forget(sync.known, path, file)
 
     def _fail(self, sync: _Sync, path: str, message: str) -> None:
         """Report a file that cannot be read; its earlier document stays until the file is removed."""
         sync.report.failed[path] = message
         before = sync.known.get(path)
-        document_id = before.document_id if before is not None and before.signature != PENDING else None
-        self._save(sync.known, path, SyncedFile(sync.seen[path], document_id))
+        known = before if before is not None and before.signature != PENDING else SyncedFile(PENDING, None)
+        self._save(sync.known, path, replace(known, signature=sync.seen[path]))
 
     def run(self, stop: threading.Event, on_report: Callable[[FolderReport], None]) -> None:
         """Sync now and after every change, unless another process does."""
@@ -168,39 +179,48 @@ class FolderSync:
             yield_on_timeout=True,
             raise_interrupt=False,
         )
-        is_due = True
+        is_due, retry_at = True, 0.0
         try:
             for found in changes:
                 is_due = is_due or bool(found)
                 if stop.is_set():
                     return
-                if is_due and self.lock.acquire():
-                    is_due = False
-                    self._sync_and_report(on_report)
+                if is_due and time.monotonic() >= retry_at and self.lock.acquire():
+                    is_due = not self._sync_and_report(on_report)
+                    retry_at = time.monotonic() + RETRY_SECONDS if is_due else 0.0
         finally:
             self.lock.release()
 
-    def _sync_and_report(self, on_report: Callable[[FolderReport], None]) -> None:
+    def _sync_and_report(self, on_report: Callable[[FolderReport], None]) -> bool:
+        """Return whether every file could be looked at; otherwise the sync is repeated."""
         try:
-            on_report(self.sync())
+            report = self.sync()
+            on_report(report)
         except BedstoneError as error:
             logger.warning("Cannot sync %s: %s", self._folder, error.message, extra={"action": "watch_failed"})
         except Exception:  # the next sync may succeed
             logger.exception("Cannot sync %s", self._folder, extra={"action": "watch_failed"})
+        else:
+            return not report.delayed
+        return False
 
     def _scan(self) -> tuple[dict[str, str], list[str]]:
         """Return supported files with their signatures, and folders that cannot be read.
 
-        Hidden files and the lock files of office programs are ignored.
+        Hidden files, the lock files of office programs and the files of the server itself are ignored.
         """
         self._check_mounted()
+        is_own = self._base.places.own_files.entry_test()
         unseen: list[str] = []
         found: dict[str, str] = {}
         for folder, folders, names in os.walk(self._folder, onerror=lambda error: unseen.append(str(error.filename))):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            folders[:] = sorted(
+                name for name in folders if not name.startswith(".") and not is_own(str(Path(folder, name)))
+            )
             for name in sorted(names):
                 path = Path(folder, name)
-                if not name.startswith((".", "~$")) and format_of(name) and path.is_file():
+                is_wanted = not name.startswith((".", "~$")) and format_of(name)
+                if is_wanted and path.is_file() and not is_own(str(path)):
                     found[str(path)] = _signature(str(path))
         return found, unseen
 
@@ -226,17 +246,20 @@ class FolderSync:
         known[path] = file
         self._store.set_value(f"{self._key}{_escape(path)}", _encode(file))
 
-    def _forget(self, known: dict[str, SyncedFile], file: SyncedFile) -> None:
-        """Remove a document that has no file any more, in this folder or in another one."""
+    def _forget(self, known: dict[str, SyncedFile], path: str, file: SyncedFile) -> None:
+        """Remove a document that has no file any more, in this folder or elsewhere."""
         document_id = file.document_id
-        if document_id is None or not file.is_ours or any(item.document_id == document_id for item in known.values()):
+        if document_id is None:
+            return
+        is_last = self._base.versions.forget_source(document_id, file.source or storable(path))
+        if not file.is_ours or any(item.document_id == document_id for item in known.values()):
             return
         for key, data in self._store.list_values(PREFIX).items():
             other = SyncedFile(*json.loads(data))
             if other.document_id == document_id:  # the other folder owns it from now on
                 self._store.set_value(f"{PREFIX}{key}", _encode(replace(other, is_ours=True)))
                 return
-        if self._store.document(document_id) is not None:
+        if is_last:
             self._base.remove(document_id)
 
 
@@ -297,4 +320,4 @@ def _escape(path: str) -> str:
 
 
 def _encode(file: SyncedFile) -> str:
-    return json.dumps((file.signature, file.document_id, file.is_ours))
+    return json.dumps((file.signature, file.document_id, file.is_ours, file.source))

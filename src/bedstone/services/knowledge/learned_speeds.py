@@ -2,7 +2,7 @@
 
 import threading
 
-from bedstone.ingest.reader import Limits
+from bedstone.ingest.process import Limits
 from bedstone.search.live_index import LiveIndex
 from bedstone.services.knowledge.estimates import VALUE, Bounds, Estimator, Speeds, Timeline
 from bedstone.store.engine import Store

@@ -3,23 +3,13 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from bedstone.services.knowledge.collections import in_collection
 from bedstone.services.knowledge.records import FileDocument
 from bedstone.services.knowledge.unfinished import unfinished_documents
 from bedstone.store.engine import Store
-from bedstone.store.filters import (
-    AttributeBetween,
-    AttributeContains,
-    AttributeHas,
-    AttributeIn,
-    Condition,
-    Order,
-    matches,
-    sort_documents,
-)
+from bedstone.store.filters import AttributeContains, AttributeIn, Condition, Order, matches, sort_documents
 
 SortKey = Literal["date_added", "filename", "size"]
 FilterKey = Literal["format", "status", "method"]
@@ -110,36 +100,3 @@ def count_values(store: Store) -> dict[FilterKey, Counter[str]]:
             if value:
                 counts[key][value] += count
     return counts
-
-
-def filter_conditions(filters: Mapping[str, Any], collection: str | None) -> list[Condition]:
-    """Return the conditions for the filters of a search: format, date added, and metadata of the user."""
-    found: list[Condition] = [in_collection(collection)] if collection is not None else []
-    for key, wanted in filters.items():
-        values = as_list(wanted)
-        if key == "format":
-            found.append(AttributeIn("format", tuple(str(value).lower() for value in values)))
-        elif key == "date_range":
-            found.append(_days(wanted.get("start"), wanted.get("end")))
-        else:
-            found.append(AttributeHas("user", tuple(values), key))
-    return found
-
-
-def as_list(value: Any) -> list[Any]:
-    """Return a list of several values, or of one."""
-    return list(value) if isinstance(value, list) else [value]
-
-
-def _days(start: str | None, end: str | None) -> AttributeBetween:
-    """Return the condition for documents added on a day of a range, in UTC; both ends are optional."""
-    limits = {}
-    if start:
-        limits["low"] = _midnight(date.fromisoformat(start[:10]))
-    if end and (last := date.fromisoformat(end[:10])) < date.max:
-        limits["high"] = _midnight(last + timedelta(days=1))
-    return AttributeBetween("added", **limits)
-
-
-def _midnight(day: date) -> float:
-    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()

@@ -3,23 +3,27 @@
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import Any
 
 from bedstone import __version__
+from bedstone.ingest.chunking.pieces import SplitOptions
 from bedstone.ingest.detection import find_format
 from bedstone.ingest.extraction import ExtractionError, Notes, Page, ReadOptions
-from bedstone.ingest.reader import FileReader
+from bedstone.ingest.process import WorkerProcess
+from bedstone.ingest.reader import FileReader, split_pages
 from bedstone.ingest.resuming import PageSpool
 from bedstone.records import Chunk
 from bedstone.services.knowledge.errors import ExtractionFailed, OcrFailed
 from bedstone.services.knowledge.estimates import Timeline
 from bedstone.services.knowledge.file_storage import FileStorage
-from bedstone.services.knowledge.records import AddFile
-from bedstone.tasks import Cancelled, Progress
+from bedstone.services.knowledge.records import AddFile, FileDocument
+from bedstone.tasks import Cancelled, MachineFailure, Progress
 
 TOTAL_STEPS = 20
+COPIES = "Search finds only the first copies of repeated text: {copies:,} chunks with the same text are left out."
 
 
 @dataclass
@@ -36,7 +40,7 @@ class TaskReport:
 
 
 class PageReading:
-    """Reads one file, from the page where an interrupted attempt ended."""
+    """Reads one file, from the page where an interrupted attempt ended, and splits its text into chunks."""
 
     def __init__(self, storage: FileStorage, file: AddFile, options: ReadOptions) -> None:
         declaration = find_format(file.format)
@@ -46,7 +50,14 @@ class PageReading:
         if self._known.pages and self._is_resumable:
             options = replace(options, first_page=len(self._known.pages) + 1)
         path = storage.path_of(file.document_id, file.filename)
-        self._reader = FileReader(path, options, known_notes=self._known.notes)
+        self._worker = WorkerProcess()
+        self._reader = FileReader(path, options, known_notes=self._known.notes, worker=self._worker)
+
+    def __enter__(self) -> "PageReading":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._worker.close()
 
     @property
     def notes(self) -> Notes:
@@ -59,25 +70,57 @@ class PageReading:
         of = pages[-1].of if pages else None
         report.timeline.resume([(page.method, len(page.markdown)) for page in pages], self._known.seconds, of)
         report.step("Extracting text")
-        progress.on_cancel = self._reader.stop
         try:
-            progress.check()  # it may have been cancelled before it could be stopped
-            for page in self._reader.pages():
-                pages.append(page)
-                report.timeline.add_page(page.method, len(page.markdown), page.of)
-                if self._is_resumable:
-                    self.spool.add(page, self._reader.page_notes, report.timeline.elapsed_seconds)
-                report.step(f"Processing page {page.number} of {page.of}" if page.of else "Extracting text")
-        except ExtractionError as error:
-            if progress.is_ending:
-                raise Cancelled from None
-            kind = OcrFailed if error.reason == "ocr_unavailable" else ExtractionFailed
-            raise kind(error.message) from None
+            with _stoppable(self._worker, progress):
+                for page in self._reader.pages():
+                    pages.append(page)
+                    report.timeline.add_page(page.method, len(page.markdown), page.of)
+                    if self._is_resumable:
+                        self.spool.add(page, self._reader.page_notes, report.timeline.elapsed_seconds)
+                    report.step(f"Processing page {page.number} of {page.of}" if page.of else "Extracting text")
         finally:
-            progress.on_cancel = None
             self.spool.close()
         report.timeline.end_reading()
         return pages
+
+    def split(
+        self, document: FileDocument, pages: Sequence[Page], options: SplitOptions, report: TaskReport
+    ) -> tuple[FileDocument, list[Chunk]]:
+        """Return a document and its chunks, made by the process that read it."""
+        with _stoppable(self._worker, report.progress):
+            return split_document(self._worker, document, pages, options)
+
+
+@contextmanager
+def _stoppable(worker: WorkerProcess, progress: Progress) -> Iterator[None]:
+    """Stop a worker when its task is cancelled, and translate its errors."""
+    progress.on_cancel = worker.stop
+    try:
+        progress.check()  # it may have been cancelled before it could be stopped
+        yield
+    except ExtractionError as error:
+        if progress.is_ending:
+            raise Cancelled from None
+        if error.reason in ("machine", "worker_killed"):
+            raise MachineFailure(error.message, is_suspect=error.reason == "worker_killed") from None
+        kind = OcrFailed if error.reason == "ocr_unavailable" else ExtractionFailed
+        raise kind(error.message) from None
+    finally:
+        progress.on_cancel = None
+
+
+def split_document(
+    worker: WorkerProcess, document: FileDocument, pages: Sequence[Page], options: SplitOptions
+) -> tuple[FileDocument, list[Chunk]]:
+    """Return a document and its chunks; a text that repeats very often is searched through some of its copies."""
+    facets = {"document": document.id, "format": document.format}
+    declaration = find_format(document.format)
+    splits_pages = declaration is not None and declaration.splits_pages
+    chunks, copies = split_pages(worker, document.id, pages, options, facets, splits_pages=splits_pages)
+    warning = COPIES.format(copies=copies)
+    if copies and warning not in document.warnings:
+        document = replace(document, warnings=(*document.warnings, warning))
+    return document, chunks
 
 
 @dataclass(frozen=True)

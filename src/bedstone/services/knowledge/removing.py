@@ -36,10 +36,13 @@ class Removal:
         """Remove one document, with every attempt to read the same content; return how many chunks it had."""
         known = [(task, AddFile.from_payload(task.payload)) for task in pending_tasks(self._store)]
         digests = {file.digest for _, file in known if file.document_id == document_id}
+        stored = self._store.document(document_id)
+        if stored is not None:  # it may be being read again
+            digests.add(stored.digest)
         same = [task for task, file in known if file.digest in digests]
         count = self._chunk_count(document_id)
         self._cancel([task for task in same if task.status != "failed"])
-        self.dismiss([task for task in same if task.status == "failed"])
+        self._forget([task for task in same if task.status == "failed"])
         count = max(count, self._chunk_count(document_id))  # the task may have completed
         self._delete([document_id])
         return count
@@ -50,13 +53,20 @@ class Removal:
         counts, size = self._store.counts(), self._store.sum_attribute("size")
         self._cancel(self._store.tasks({"queued", "running"}, limit=ALL))
         self._delete(self._store.document_ids(()))
-        self.dismiss(failed_tasks(self._store))
+        self._storage.delete_orphans()
+        self._forget(failed_tasks(self._store))
         return ClearReport(counts.documents + unfinished, counts.passages, size)
 
     def dismiss(self, tasks: Sequence[Task]) -> None:
         """Stop listing files that could not be read."""
         for task in tasks:
             self._store.put_task(replace(task, is_dismissed=True))
+
+    def _forget(self, tasks: Sequence[Task]) -> None:
+        """Dismiss failed files, and delete the copies that were kept for another attempt."""
+        self.dismiss(tasks)
+        for task in tasks:
+            self._storage.delete(AddFile.from_payload(task.payload).document_id)
 
     def _cancel(self, tasks: Sequence[Task]) -> None:
         """Cancel tasks, and wait until their work has stopped."""
@@ -70,7 +80,9 @@ class Removal:
         return self._store.chunk_counts(document_id).get(document_id, 0)
 
     def _delete(self, document_ids: Sequence[str]) -> None:
+        self._storage.mark_removed(document_ids)
         self._store.delete(document_ids)
         for document_id in document_ids:
             self._storage.delete(document_id)
+            self._storage.delete_orphan(document_id)
         self._store.set_value(CHANGED, str(time.time()))

@@ -1,5 +1,6 @@
 """The knowledge base: files that users add, searched chunk by chunk. Indexes are derived from one store."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from bedstone.errors import InvalidInput, UnknownTask
-from bedstone.ingest.extraction import Page
-from bedstone.ingest.reader import sweep_scratch
-from bedstone.records import Counts, StoredChunk, Task
+from bedstone.ingest.extraction import OCR_OFF, Page
+from bedstone.ingest.process import sweep_scratch
+from bedstone.records import Place, StoredChunk, Task
 from bedstone.search.filters import Filter, OneOf
 from bedstone.search.hits import Mode, SearchRequest
 from bedstone.search.indexes import EMBEDDED
@@ -22,24 +23,34 @@ from bedstone.search.snippets import snippet
 from bedstone.services.catalog import FindRequest, Found, FoundItem
 from bedstone.services.knowledge import listing
 from bedstone.services.knowledge.add_file import AddFileHandler, ReadingOptions
-from bedstone.services.knowledge.archive import Archive, OnDocument
+from bedstone.services.knowledge.archive import Archive, OnDocument, OnRefused
+from bedstone.services.knowledge.archive_reader import RefusedEntry
 from bedstone.services.knowledge.collections import Collections
-from bedstone.services.knowledge.errors import DocumentNotFound
+from bedstone.services.knowledge.errors import DocumentNotFound, ExtractionFailed
 from bedstone.services.knowledge.estimates import queue_seconds
 from bedstone.services.knowledge.file_storage import FileStorage
+from bedstone.services.knowledge.filters import matching_documents, parse_filters, parse_format, stored_formats
 from bedstone.services.knowledge.folder_sync import FolderSync, FolderSyncs
+from bedstone.services.knowledge.health import Health, KnowledgeStatus
 from bedstone.services.knowledge.intake import Intake
 from bedstone.services.knowledge.listing import DocumentPage, ListQuery
+from bedstone.services.knowledge.ownership import Ownership
+from bedstone.services.knowledge.places import Places
+from bedstone.services.knowledge.rebuilding import Rebuild, RebuildReport, known_folders, write_missing_sidecars
 from bedstone.services.knowledge.records import AddFile, FileDocument
-from bedstone.services.knowledge.removing import CHANGED, MAX_CANCEL_SECONDS, ClearReport, Removal
+from bedstone.services.knowledge.removing import MAX_CANCEL_SECONDS, ClearReport, Removal
 from bedstone.services.knowledge.unfinished import empty_knowledge_base, find_pending_task, unread_document
+from bedstone.services.knowledge.versions import Versions
 from bedstone.services.service import Service
-from bedstone.store.engine import ALL, Store, StoreUnavailable
-from bedstone.store.filters import Order
-from bedstone.tasks import TaskRunner
+from bedstone.settings.own_files import OwnFiles
+from bedstone.store.engine import ALL, Store
+from bedstone.store.filters import AttributeIn, Condition
+from bedstone.tasks import INTERRUPTED, TaskRunner
 
 if TYPE_CHECKING:
     from bedstone.search.embedder import Embedder
+
+logger = logging.getLogger(__name__)
 
 ADD = "add"  # the kind of a task
 MAX_TASKS_ESTIMATED = 200  # ahead of a new one; the others count as their average
@@ -54,6 +65,8 @@ class KnowledgeOptions:
     index_path: Path
     index: str = EMBEDDED
     allowed_roots: Sequence[Path] = ()
+    uploads_path: Path | None = None
+    own_files: OwnFiles = field(default_factory=OwnFiles)
     watched_folders: Sequence[Path] = ()
     max_file_size_mb: int = 100
     max_concurrent_tasks: int = 3
@@ -75,10 +88,11 @@ class KnowledgeQuery:
 
 @dataclass(frozen=True)
 class KnowledgeHit:
-    """A chunk that a search found."""
+    """A chunk that a search found, and the place in it that matched."""
 
     document: FileDocument
     chunk: StoredChunk
+    place: Place
     score: float
     matched_by: str = "words"
 
@@ -93,19 +107,6 @@ class ChunkWindow:
     total: int
 
 
-@dataclass(frozen=True)
-class KnowledgeStatus:
-    """Figures and health; `problems` has a sentence for each part that does not work."""
-
-    counts: Counts
-    documents: listing.DocumentCounts
-    size_bytes: int
-    problems: Mapping[str, str]
-    embedding_model: str | None
-    updated_at: float | None
-    options: KnowledgeOptions
-
-
 class KnowledgeBase(Service):
     """Documents, found by keyword search once they are chunked and by semantic search once they are embedded.
 
@@ -116,30 +117,51 @@ class KnowledgeBase(Service):
     def __init__(self, store: Store, options: KnowledgeOptions, embedder: "Callable[[], Embedder | None]") -> None:
         self._store = store
         self._options = options
-        self.collections = Collections(store)
         self._storage = FileStorage(options.documents_path, options.index_path / ".adding")
+        self.places = Places(options.allowed_roots, options.uploads_path, options.own_files)
+        self.collections = Collections(store, self._storage.save_document)
+        self.versions = Versions(store, self._storage, self.collections)
         self._intake = Intake(
             store,
             self._storage,
             self.collections,
-            allowed_roots=options.allowed_roots,
+            self.places,
+            self.versions,
             max_file_size_mb=options.max_file_size_mb,
         )
         self._index = LiveIndex(store, options.index_path, embedder, PROFILE, options.index)
-        self._handler = AddFileHandler(store, self._storage, self._index, self.collections, options.reading)
+        self._handler = AddFileHandler(
+            store, self._storage, self._index, self.collections, versions=self.versions, options=options.reading
+        )
         self._tasks = TaskRunner(store, self._handler, workers=options.max_concurrent_tasks, lock=store.lock("owner"))
         self._removal = Removal(store, self._storage, self._tasks)
-        self._archive = Archive(store, self._storage, self.collections)
+        self._rebuild = Rebuild(store, self._storage, self.collections)
+        self._health = Health(store, self._storage, self._index, options, self._tasks.waiting)
+        self._archive = Archive(store, self._storage, self.collections, options.max_file_size_mb)
         self._folder_syncs: FolderSyncs | None = None
 
-    def open(self) -> None:
-        """Start to work; interrupted tasks continue."""
+    def open(self, *, restores: bool = False) -> None:
+        """Start to work; interrupted tasks continue.
+
+        Raise `StoreMismatch` if the store does not know the documents, unless this is to restore it.
+        """
+        owner = Ownership(self._store, self._storage, str(self._options.index_path))
         if self._options.read_only:
+            owner.check()
             return
+        owner.claim(restores=restores)
         self._tasks.start()
-        if self._tasks.is_owner:
-            self._storage.delete_orphans(self._known_folders)
-            sweep_scratch()
+        if self._tasks.is_owner and not restores:
+            self._tidy_up()
+
+    def _tidy_up(self) -> None:
+        """Move aside what has no document; a disk that is full or read-only does not keep the base from opening."""
+        try:
+            self._storage.quarantine_orphans(lambda: known_folders(self._store))
+            write_missing_sidecars(self._store, self._storage)
+        except OSError as error:
+            logger.warning("Cannot tidy up the documents folder: %s", error.strerror, extra={"action": "not_tidied"})
+        sweep_scratch()
 
     async def start(self) -> None:
         """Keep the watched folders in sync."""
@@ -193,14 +215,23 @@ class KnowledgeBase(Service):
         *,
         force_ocr: bool = False,
         collections: Sequence[str] = (),
+        is_upload: bool = False,
     ) -> Task:
-        """Check and copy a file, and queue its task; the task of known content is completed at once."""
+        """Check and copy a file, and queue its task; the task of known content is completed at once.
+
+        A changed file replaces the document that its path had before, once it is read; an upload has no path.
+        """
+        if force_ocr and not self._options.reading.read.ocr:
+            raise InvalidInput(f"{OCR_OFF}. Enable it, or add the file without force_ocr.", parameter="force_ocr")
         with self._storage.adding():
-            accepted = self._intake.accept(path, metadata or {}, force_ocr=force_ocr, collections=collections)
+            accepted = self._intake.accept(
+                path, metadata or {}, force_ocr=force_ocr, collections=collections, is_upload=is_upload
+            )
             payload = accepted.file.to_payload()
             if accepted.duplicate is None:
-                return self._tasks.submit(ADD, payload)
-            result = self._handler.link_duplicate(accepted.duplicate, accepted.file.collections)
+                with self._storage.deleting_on_error(accepted.file.document_id):
+                    return self._tasks.submit(ADD, payload)
+            result = self._handler.link_duplicate(accepted.duplicate, accepted.file)
             return self._tasks.record_completed(ADD, payload, result.to_result())
 
     def retry(self, document_id: str, *, force_ocr: bool = False) -> Task:
@@ -209,6 +240,13 @@ class KnowledgeBase(Service):
         if failed is None or failed.status != "failed":
             raise _not_found(document_id)
         file = AddFile.from_payload(failed.payload)
+        if failed.error == INTERRUPTED or file.is_rebuild:  # its copy was kept
+            self._storage.bring_back(document_id)
+            task = self._tasks.submit(ADD, replace(file, force_ocr=force_ocr or file.force_ocr).to_payload())
+            self._removal.dismiss([failed])
+            return task
+        if self.places.shown_path(file.source) is None:
+            raise InvalidInput(f"{file.filename} was uploaded and not stored. To retry, add it again.")
         task = self.add(Path(file.source), file.metadata, force_ocr=force_ocr, collections=file.collections)
         self._removal.dismiss([failed])
         return task
@@ -230,7 +268,7 @@ class KnowledgeBase(Service):
 
     def task(self, task_id: str) -> Task:
         """Return a task with its current progress."""
-        task = self._tasks.task(task_id)
+        task = self._tasks.task(task_id.lower())
         if task is None:
             raise UnknownTask(f"Task with ID '{task_id}' not found", task_id=task_id)
         return task
@@ -239,13 +277,17 @@ class KnowledgeBase(Service):
         """Return the tasks that are queued or running, the oldest first."""
         return self._store.tasks({"queued", "running"}, limit=limit)
 
+    def are_tasks_waiting(self) -> bool:
+        """Return whether tasks wait for another attempt because the machine failed."""
+        return bool(self._tasks.waiting())
+
     def position(self, task: Task) -> int:
         """Return a queued task's place in the queue, from 1."""
         return self._tasks.position(task)
 
     def cancel(self, task_id: str, seconds: float = MAX_CANCEL_SECONDS) -> bool:
         """Cancel a queued or running task; return whether it is cancelled and its work has stopped."""
-        return self._tasks.cancel_and_wait(task_id, seconds)
+        return self._tasks.cancel_and_wait(task_id.lower(), seconds)
 
     def wait(self, task_id: str) -> Task:
         """Wait until a task has finished, and return it."""
@@ -265,26 +307,34 @@ class KnowledgeBase(Service):
         """Return the best chunks."""
         if query.collection is not None:
             self.collections.check([query.collection])
+        filters = parse_filters(query.filters, self._store)
         if not self._store.documents(limit=1):
             counts = self.count_documents()
             raise empty_knowledge_base(counts.pending, counts.failed)
-        request = SearchRequest(
-            query.text, self._index_filter(query), mode=query.mode, limit=query.limit, min_score=query.min_score
-        )
+        chosen = self._index_filter(filters, query.collection)
+        request = SearchRequest(query.text, chosen, mode=query.mode, limit=query.limit, min_score=query.min_score)
+        hits = self._hits(request)
+        visible = [hit for hit in hits if not hit.document.replaces]
+        if len(visible) < len(hits):  # a new version is being read, and the old one still answers
+            visible = [hit for hit in self._hits(replace(request, limit=2 * query.limit)) if not hit.document.replaces]
+        return visible[: query.limit]
+
+    def _hits(self, request: SearchRequest) -> list[KnowledgeHit]:
         return [
-            KnowledgeHit(FileDocument.from_stored(hit.document), hit.chunk, hit.score, hit.matched_by)
-            for hit in self._index.current().search(request).hits
-            if hit.document is not None and hit.chunk is not None
+            KnowledgeHit(FileDocument.from_stored(hit.document), hit.chunk, hit.place, hit.score, hit.matched_by)
+            for hit in self._index.search(request).hits
+            if hit.document is not None and hit.chunk is not None and hit.place is not None
         ]
 
-    def _index_filter(self, query: KnowledgeQuery) -> Filter | None:
+    def _index_filter(self, filters: Mapping[str, Condition], collection: str | None) -> Filter | None:
         """Return a filter for the index: by format where that is enough, otherwise by documents the store finds."""
-        filters = query.filters
-        if not filters and query.collection is None:
-            return None
-        if set(filters) == {"format"} and query.collection is None:
-            return OneOf("format", tuple(name.lower() for name in listing.as_list(filters["format"])))
-        return OneOf("document", tuple(self._store.document_ids(listing.filter_conditions(filters, query.collection))))
+        if collection is None:
+            match list(filters.values()):
+                case []:
+                    return None
+                case [AttributeIn("format", names)]:
+                    return OneOf("format", names)
+        return OneOf("document", tuple(matching_documents(filters, collection, self._store)))
 
     async def find(self, request: FindRequest) -> Found:
         """Return the best chunks for the search over everything."""
@@ -299,7 +349,7 @@ class KnowledgeBase(Service):
             FoundItem(
                 id=hit.chunk.head.id,
                 title=hit.document.filename,
-                location=f"page {hit.chunk.head.page}" if hit.chunk.head.page else "",
+                location=f"page {hit.place.page}" if hit.place.page else "",
                 address=f"/documents/{hit.document.id}?chunk={hit.chunk.head.id}#chunk-{hit.chunk.head.id}",
                 snippet=snippet(hit.chunk.text, matcher),
                 matched_by=hit.matched_by,
@@ -309,9 +359,14 @@ class KnowledgeBase(Service):
         ]
         return Found(items, facets)
 
+    def search_notice(self) -> str | None:
+        """Return why searches may not find everything right now."""
+        reason = self._index.problem()
+        return f"{reason}. Results may be incomplete." if reason is not None else None
+
     def count_formats(self, query: str) -> Mapping[str, int]:
         """Return how many chunks with a term of a query have each format."""
-        return self._index.current().count_facets(query, None).get("format", {})
+        return self._index.count_facets(query, None).get("format", {})
 
     # Reading
 
@@ -327,6 +382,9 @@ class KnowledgeBase(Service):
         """Return a page of documents, with the files that are in process or failed."""
         if query.collection is not None:
             self.collections.check([query.collection])
+        if name := query.values.get("format"):
+            known = parse_format(name, lambda: stored_formats(self._store))
+            query = replace(query, values={**query.values, "format": known})
         return listing.list_documents(self._store, query)
 
     def count_values(self) -> Mapping[listing.FilterKey, Mapping[str, int]]:
@@ -373,15 +431,10 @@ class KnowledgeBase(Service):
 
     def set_metadata(self, document_id: str, metadata: Mapping[str, Any]) -> None:
         """Replace the user's metadata of a document."""
-        document = self.get_document(document_id)
-        self._store.update_documents([replace(document, metadata=metadata).to_stored()])
-
-    def rename(self, document_id: str, path: Path) -> None:
-        """Record that the file of a document was moved."""
-        document = self.get_document(document_id)
-        title = path.name if document.title == document.filename else document.title
-        moved = replace(document, title=title, filename=path.name, source=str(path))
-        self._store.update_documents([moved.to_stored()])
+        with self.collections.changing:
+            document = replace(self.get_document(document_id), metadata=metadata)
+            self._store.update_documents([document.to_stored()])
+        self._storage.save_document(document)
 
     def filename_to_remove(self, document_id: str) -> str:
         """Return the file name of a document, or of a file that is being read or could not be read."""
@@ -407,64 +460,44 @@ class KnowledgeBase(Service):
         """Write every completed document to one file; return how many."""
         return self._archive.export_to(target, on_document)
 
-    def import_from(self, source: Path, on_document: OnDocument = lambda _: None) -> Iterator[Task]:
-        """Add the new documents of an export; semantic search finds them when their tasks complete."""
+    def import_from(
+        self, source: Path, on_document: OnDocument = lambda _: None, on_refused: OnRefused = lambda _: None
+    ) -> Iterator[Task]:
+        """Add the new documents of an export; semantic search finds them when their tasks complete.
 
-        def restore(document: FileDocument) -> Task:
-            return self._tasks.submit(ADD, self._handler.restore(document).to_payload())
+        `on_refused` gets the reason for each document that is not valid.
+        """
 
-        return self._archive.import_from(source, restore, on_document)
+        def restore(document: FileDocument, pages: Sequence[Page]) -> Task:
+            try:
+                item = self._handler.chunk_restored(document, pages)
+            except ExtractionFailed as error:
+                raise RefusedEntry(f"document {document.id}: {error.message}") from error
+            if not item[1]:
+                raise RefusedEntry(f"document {document.id}: its text is empty")
+            payload = AddFile.of_document(document).to_payload()
+            return self._tasks.submit(ADD, payload, lambda task: self._store.put_with_task(item, task))
+
+        return self._archive.import_from(source, restore, on_document, on_refused)
+
+    def rebuild(self, on_document: OnDocument = lambda _: None) -> RebuildReport:
+        """Queue every document that the store lost or whose text is damaged; they are read again from their copies."""
+        with self._storage.adding():
+            return self._rebuild.run(lambda file: self._tasks.submit(ADD, file.to_payload()), on_document)
 
     # Status
 
     def status(self) -> KnowledgeStatus:
-        """Return figures, and health as checked now."""
-        problems = self.check_health()
-        embedder = self._index.embedder
-        return KnowledgeStatus(
-            counts=self._store.counts(),
-            documents=self.count_documents(),
-            size_bytes=self._store.sum_attribute("size"),
-            problems=problems,
-            embedding_model=embedder.name if embedder is not None else None,
-            updated_at=self._updated_at(),
-            options=self._options,
-        )
+        """Return figures, and health as checked now; never fails."""
+        return self._health.status()
 
     def check_health(self) -> dict[str, str]:
         """Check each part now, and return a sentence for each one that does not work."""
-        problems = self._check_storage()
-        if reason := self._index.model_problem():
-            problems["embedding_model"] = f"The embedding model does not answer: {reason}"
-        return problems
+        return self._health.check_all()
 
     def problems(self) -> Sequence[str]:
-        """Return what keeps documents from being stored or read; without the model, keyword search still works."""
-        return list(self._check_storage().values())
-
-    def _check_storage(self) -> dict[str, str]:
-        problems: dict[str, str] = {}
-        is_writable = not self._options.read_only
-        try:
-            if is_writable:
-                self._store.check_writable()
-            self._store.check_readable()
-        except StoreUnavailable as error:
-            problems["vector_db"] = f"The store does not answer: {error.message}"
-        if is_writable and (reason := self._storage.write_error()):
-            problems["storage"] = f"Storage directory not accessible: {reason}"
-        return problems
-
-    def _updated_at(self) -> float | None:
-        removed = self._store.get_value(CHANGED)
-        newest = self._store.documents(order=Order("added", is_number=True, descending=True), limit=1)
-        added = [FileDocument.from_stored(item).added_at for item in newest]
-        return max([*([float(removed)] if removed else []), *added], default=None)
-
-    def _known_folders(self) -> set[str]:
-        tasks = self.active_tasks()  # first: a task that finishes now has its document
-        known = {AddFile.from_payload(task.payload).document_id for task in tasks}
-        return known | set(self._store.digests())
+        """Return what keeps documents from being stored, read or searched; without the model, keyword search works."""
+        return list(self._health.check_storage().values())
 
 
 def _not_found(document_id: str) -> DocumentNotFound:

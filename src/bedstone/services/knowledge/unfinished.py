@@ -45,7 +45,8 @@ def unread_document(document_id: str, task: Task) -> DocumentNotReady | UnreadDo
         return UnreadDocument(message, task.error.code, **facts, processing_status="failed")
     is_running = task.status == "running"
     state = "is being read" if is_running else "is waiting to be read"
-    message = f"{filename} {state}. Try again when task {task.id} has completed."
+    reason = f" (again, after a failure of the machine: {task.retry.reason})" if task.retry is not None else ""
+    message = f"{filename} {state}{reason}. Try again when task {task.id} has completed."
     return DocumentNotReady(message, **facts, processing_status="processing" if is_running else "pending")
 
 

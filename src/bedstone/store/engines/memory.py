@@ -1,9 +1,10 @@
 """The store in memory: for tests, and for data that need not last."""
 
+import json
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Self
 
@@ -55,6 +56,11 @@ class MemoryStore:
                 self._documents[document.id] = document
                 self._record("put", self._insert(document.id, chunks), gone)
 
+    def put_with_task(self, item: DocumentAndChunks, task: Task) -> None:
+        with self._writing():
+            self.put([item])
+            self._tasks[task.id] = task
+
     def delete(self, document_ids: Iterable[str]) -> None:
         with self._writing():
             for document_id in document_ids:
@@ -83,6 +89,11 @@ class MemoryStore:
     def update_documents(self, documents: Iterable[Document]) -> None:
         with self._writing():
             self._documents |= {item.id: item for item in documents if item.id in self._documents}
+
+    def update_and_delete(self, documents: Iterable[Document], deleted: Iterable[str]) -> None:
+        with self._writing():
+            self.update_documents(documents)
+            self.delete(deleted)
 
     def find_by_digest(self, digest: str) -> Document | None:
         with self._lock:
@@ -122,6 +133,11 @@ class MemoryStore:
         with self._lock:
             rows = [item.attributes for item in self._documents.values()]
         return dict(Counter(tuple(attributes.get(name, "") for name in names) for attributes in rows))
+
+    def member_names(self, name: str) -> list[str]:
+        with self._lock:
+            texts = {item.attributes.get(name) or "{}" for item in self._documents.values()}
+        return sorted({key for text in texts for key in json.loads(text)})
 
     def sum_attribute(self, name: str) -> int:
         with self._lock:
@@ -255,6 +271,10 @@ class MemoryStore:
     def check_writable(self) -> None:
         """Do nothing: memory can be written."""
 
+    def check_integrity(self, on_progress: Callable[[int, int], None] = lambda done, total: None) -> list[str]:
+        """Return nothing: what is in memory is whole."""
+        return []
+
     def get_value(self, name: str) -> str | None:
         return self._values.get(name)
 
@@ -288,7 +308,9 @@ class MemoryStore:
         first = self._next_chunk
         for position, item in enumerate(chunks):
             place = (first + position, document_id, position)
-            head = ChunkHead(*place, item.id, item.heading, item.level, item.breadcrumb, item.facets, item.page)
+            head = ChunkHead(
+                *place, item.id, item.heading, item.level, item.breadcrumb, item.facets, item.page, item.places
+            )
             self._chunks[head.rowid] = StoredChunk(head, item.text, item.plain)
         self._next_chunk += len(chunks)
         return (first, self._next_chunk - 1) if chunks else EMPTY_RANGE

@@ -1,7 +1,6 @@
 """The store in one SQLite file: transactional, crash-safe, no service."""
 
 import json
-import secrets
 import sqlite3
 import threading
 import time
@@ -12,7 +11,6 @@ from typing import Any, Self
 from urllib.parse import quote
 from weakref import WeakSet
 
-from bedstone.permissions import create_private_file, make_private_folder
 from bedstone.records import (
     Change,
     Chunk,
@@ -43,24 +41,27 @@ from bedstone.store.engine import EMPTY_RANGE, StoreUnavailable, StoreVersionMis
 from bedstone.store.filters import Condition, Order
 from bedstone.store.locks import FileLock
 from bedstone.store.sql import (
-    ADDITIONS,
-    OLD_CANCEL_PREFIX,
     PRAGMAS,
-    SCHEMA,
     SCHEMA_VERSION,
     add_functions,
     attribute,
     order_clause,
+    readable_json,
+    record_change,
     where_clause,
 )
+from bedstone.store.sqlite_checks import OnProgress, check_completely, check_quickly
+from bedstone.store.sqlite_errors import damage_error, roll_back, translate_errors, write_and_undo
+from bedstone.store.sqlite_opening import BUSY_SECONDS, open_writer
 from bedstone.store.sqlite_reader import Reader
 
-BUSY_SECONDS = 10
 SEAL_PAUSE_SECONDS = 0.02
 POLL_SECONDS = 0.05  # reading the version takes a few microseconds
 DOCUMENT_COLUMNS = "id, title, digest, metadata"
+UPDATE_DOCUMENT = "UPDATE document SET title = ?, digest = ?, metadata = ? WHERE id = ?"
 HEAD_COLUMNS = "c.rowid, c.document, c.position, c.id, c.heading, c.level, c.breadcrumb, f.pairs, c.page"
 CHUNK_COLUMNS = f"{HEAD_COLUMNS}, c.text, c.plain"
+PUT_TASK = "INSERT OR REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 FROM_CHUNK = "FROM chunk c JOIN facets f ON f.id = c.facets"
 
 
@@ -78,30 +79,31 @@ class SqliteStore:
 
     def __init__(self, path: Path, *, read_only: bool = False, durable: bool = False) -> None:
         self._path = path
-        self._durable = durable
         self._read_only = read_only
         self._local = threading.local()
         # Held by their threads: one that ends takes its connection with it.
         self._readers: WeakSet[Reader] = WeakSet()
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self._writer = None if read_only else self._open_writer()
-        self._only_reader = self._open_reader() if read_only else None
+        with translate_errors(path):
+            self._writer = None if read_only else open_writer(path, durable=durable)
+            self._only_reader = self._open_reader() if read_only else None
         self._version_lock = threading.Lock()
         self._version_reader: Reader | None = None
 
     def put(self, items: Iterable[DocumentAndChunks]) -> None:
         with self._transaction() as db:
             for document, chunks in items:
-                gone = self._remove(db, document.id)
-                db.execute("INSERT INTO document VALUES (?, ?, ?, ?)", encode_document(document))
-                _record(db, "put", self._insert_chunks(db, document.id, chunks), gone)
+                self._put(db, document, chunks)
+
+    def put_with_task(self, item: DocumentAndChunks, task: Task) -> None:
+        with self._transaction() as db:
+            self._put(db, *item)
+            db.execute(PUT_TASK, encode_task(task))
 
     def delete(self, document_ids: Iterable[str]) -> None:
         with self._transaction() as db:
-            for document_id in document_ids:
-                if db.execute("SELECT 1 FROM document WHERE id = ?", (document_id,)).fetchone():
-                    _record(db, "delete", EMPTY_RANGE, self._remove(db, document_id))
+            self._delete(db, document_ids)
 
     def put_passages(self, passages: Sequence[tuple[Passage, bytes]]) -> None:
         if not passages:
@@ -114,19 +116,24 @@ class SqliteStore:
                 rows,
             )
             numbers = [item.chunk_rowid for item, _ in passages]
-            _record(db, "vectors", (min(numbers), max(numbers)), EMPTY_RANGE)
+            record_change(db, "vectors", (min(numbers), max(numbers)), EMPTY_RANGE)
 
     def delete_passages(self) -> None:
         with self._transaction() as db:
             if db.execute("DELETE FROM passage").rowcount:
                 first, last = db.execute("SELECT min(rowid), max(rowid) FROM chunk").fetchone()
-                _record(db, "vectors", (first, last), EMPTY_RANGE)
+                record_change(db, "vectors", (first, last), EMPTY_RANGE)
 
     def update_documents(self, documents: Iterable[Document]) -> None:
         rows = [(*encode_document(item)[1:], item.id) for item in documents]
         if rows:
             with self._transaction() as db:
-                db.executemany("UPDATE document SET title = ?, digest = ?, metadata = ? WHERE id = ?", rows)
+                db.executemany(UPDATE_DOCUMENT, rows)
+
+    def update_and_delete(self, documents: Iterable[Document], deleted: Iterable[str]) -> None:
+        with self._transaction() as db:
+            db.executemany(UPDATE_DOCUMENT, [(*encode_document(item)[1:], item.id) for item in documents])
+            self._delete(db, deleted)
 
     def find_by_digest(self, digest: str) -> Document | None:
         rows = self._read(f"SELECT {DOCUMENT_COLUMNS} FROM document WHERE digest = ? LIMIT 1", digest)
@@ -166,6 +173,11 @@ class SqliteStore:
         columns = ", ".join(map(attribute, names))
         rows = self._read(f"SELECT {columns}, count(*) FROM document GROUP BY {columns}")
         return {tuple(value or "" for value in values): count for *values, count in rows}
+
+    def member_names(self, name: str) -> list[str]:
+        texts = f"SELECT DISTINCT {attribute(name)} AS text FROM document"
+        query = f"SELECT DISTINCT item.key FROM ({texts}), json_each({readable_json('text')}) AS item"
+        return sorted(key for (key,) in self._read(query) if isinstance(key, str))
 
     def sum_attribute(self, name: str) -> int:
         query = f"SELECT coalesce(sum(CAST({attribute(name)} AS INTEGER)), 0) FROM document"
@@ -268,7 +280,7 @@ class SqliteStore:
 
     def put_task(self, task: Task) -> None:
         with self._transaction() as db:
-            db.execute("INSERT OR REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?)", encode_task(task))
+            db.execute(PUT_TASK, encode_task(task))
 
     def replace_task(self, task: Task, expected_status: TaskStatus) -> bool:
         with self._transaction() as db:
@@ -312,7 +324,8 @@ class SqliteStore:
 
     def check_readable(self) -> None:
         try:
-            self.counts()
+            self._read("SELECT * FROM document LIMIT 1")
+            self._read("SELECT * FROM chunk LIMIT 1")
         except sqlite3.Error as error:
             raise StoreUnavailable(str(error)) from error
 
@@ -320,10 +333,12 @@ class SqliteStore:
         assert self._writer is not None, "the store was opened for reading"
         try:
             with self._lock:
-                self._writer.execute("BEGIN IMMEDIATE")
-                self._writer.execute("ROLLBACK")
+                write_and_undo(self._writer)
         except sqlite3.Error as error:
             raise StoreUnavailable(str(error)) from error
+
+    def check_integrity(self, on_progress: OnProgress = lambda done, total: None) -> list[str]:
+        return check_completely(self._reader(), on_progress)
 
     def get_value(self, name: str) -> str | None:
         rows = self._read("SELECT value FROM setting WHERE name = ?", name)
@@ -379,46 +394,6 @@ class SqliteStore:
             self._readers.clear()
             self._writer = None
 
-    def _open_writer(self) -> sqlite3.Connection:
-        make_private_folder(self._path.parent)
-        create_private_file(self._path)  # SQLite gives the files beside it the same permissions
-        connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.executescript(PRAGMAS)
-        if self._durable:
-            connection.execute("PRAGMA synchronous = FULL")
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0:
-            self._create(connection)
-        elif version != SCHEMA_VERSION:
-            connection.close()
-            raise StoreVersionMismatch(f"{self._path} was written by another version of Bedstone.")
-        connection.executescript(ADDITIONS)
-        self._move_cancel_requests(connection)
-        return connection
-
-    @staticmethod
-    def _create(connection: sqlite3.Connection) -> None:
-        connection.execute("BEGIN IMMEDIATE")
-        if connection.execute("PRAGMA user_version").fetchone()[0] == 0:  # else another process was faster
-            for statement in SCHEMA.split(";\n"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        connection.execute("COMMIT")
-
-    @staticmethod
-    def _move_cancel_requests(connection: sqlite3.Connection) -> None:
-        """Move the requests to cancel that an earlier version kept among the named values."""
-        old = (len(OLD_CANCEL_PREFIX), OLD_CANCEL_PREFIX)
-        if connection.execute("SELECT 1 FROM setting WHERE substr(name, 1, ?) = ?", old).fetchone():
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute(
-                "INSERT OR IGNORE INTO cancel_request SELECT substr(name, ?) FROM setting WHERE substr(name, 1, ?) = ?",
-                (old[0] + 1, *old),
-            )
-            connection.execute("DELETE FROM setting WHERE substr(name, 1, ?) = ?", old)
-            connection.execute("COMMIT")
-
     def _reader(self) -> Reader:
         if self._only_reader is not None:
             return self._only_reader
@@ -433,14 +408,29 @@ class SqliteStore:
         connection = sqlite3.connect(
             address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, factory=Reader
         )
-        connection.executescript(PRAGMAS)
-        add_functions(connection)
-        if self._read_only and connection.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
+        connection.path = self._path
+        try:
+            with translate_errors(self._path):
+                connection.executescript(PRAGMAS)
+            add_functions(connection)
+            if self._read_only:
+                self._check_frozen(connection)
+        except BaseException:
             connection.close()
-            raise StoreVersionMismatch(f"{self._path} was written by another version of Bedstone. Build it again.")
+            raise
         with self._lock:
             self._readers.add(connection)
         return connection
+
+    def _check_frozen(self, connection: Reader) -> None:
+        """Check a store that is only read, once, when it is opened."""
+        version = connection.fetch("PRAGMA user_version")[0][0]
+        if version == 0:
+            raise damage_error(self._path, "it is empty")
+        if version != SCHEMA_VERSION:
+            raise StoreVersionMismatch(f"{self._path} was written by another version of Bedstone. Build it again.")
+        with translate_errors(self._path):
+            check_quickly(connection, self._path)
 
     def _read(self, query: str, *values: Any) -> list[Any]:
         return self._reader().fetch(query, values)
@@ -448,15 +438,25 @@ class SqliteStore:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         assert self._writer is not None, "the store was opened for reading"
-        with self._lock:
+        with self._lock, translate_errors(self._path):
             # A deferred transaction that reads first fails at once when another connection commits in between.
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writer
+                self._writer.execute("COMMIT")
             except BaseException:
-                self._writer.execute("ROLLBACK")
+                roll_back(self._writer)
                 raise
-            self._writer.execute("COMMIT")
+
+    def _put(self, db: sqlite3.Connection, document: Document, chunks: Sequence[Chunk]) -> None:
+        gone = self._remove(db, document.id)
+        db.execute("INSERT INTO document VALUES (?, ?, ?, ?)", encode_document(document))
+        record_change(db, "put", self._insert_chunks(db, document.id, chunks), gone)
+
+    def _delete(self, db: sqlite3.Connection, document_ids: Iterable[str]) -> None:
+        for document_id in document_ids:
+            if db.execute("SELECT 1 FROM document WHERE id = ?", (document_id,)).fetchone():
+                record_change(db, "delete", EMPTY_RANGE, self._remove(db, document_id))
 
     @staticmethod
     def _remove(db: sqlite3.Connection, document_id: str) -> tuple[int, int]:
@@ -485,10 +485,3 @@ def _facets_id(db: sqlite3.Connection, facets: Mapping[str, str]) -> int:
     pairs = encode_facets(facets)
     found = db.execute("SELECT id FROM facets WHERE pairs = ?", (pairs,)).fetchone()
     return int(found[0] if found else db.execute("INSERT INTO facets(pairs) VALUES (?)", (pairs,)).lastrowid or 0)
-
-
-def _record(db: sqlite3.Connection, kind: str, came: tuple[int, int], gone: tuple[int, int]) -> None:
-    db.execute(
-        "INSERT INTO change(stamp, kind, first, last, gone_first, gone_last) VALUES (?, ?, ?, ?, ?, ?)",
-        (secrets.randbits(62), kind, *came, *gone),
-    )

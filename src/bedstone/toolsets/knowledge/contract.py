@@ -1,6 +1,5 @@
 """The arguments and results of the knowledge tools, as the contract prints them."""
 
-from datetime import date
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -9,25 +8,17 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringC
 from bedstone.toolkit import Arguments, Result
 
 
-def _uuid(text: str) -> str:
-    UUID(text)
-    return text
+def _task_id(text: str) -> str:
+    try:
+        return str(UUID(text))
+    except ValueError:
+        raise ValueError(
+            "not a task id; knowledge-add returns one such as 123e4567-e89b-42d3-a456-426614174000"
+        ) from None
 
 
-def _filters(filters: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Check the filters that have a form: formats, and a range of days."""
-    kinds = (filters or {}).get("format")
-    if kinds is not None and not all(isinstance(item, str) for item in (kinds if isinstance(kinds, list) else [kinds])):
-        raise ValueError("format must be a format or a list of formats")
-    days = (filters or {}).get("date_range")
-    if days is not None:
-        if not isinstance(days, dict) or set(days) - {"start", "end"}:
-            raise ValueError("date_range must have start and end")
-        for day in days.values():
-            if not isinstance(day, str):
-                raise ValueError("date_range must have dates such as 2026-01-31")  # noqa: TRY004 - what pydantic wants
-            date.fromisoformat(day[:10])
-    return filters
+def _lower(text: str) -> str:
+    return text.strip().lower()
 
 
 def _names(names: Any) -> Any:
@@ -39,6 +30,20 @@ def _without_default(schema: dict[str, Any]) -> None:
 
 
 Names = Annotated[list[str], BeforeValidator(_names, json_schema_input_type=list[str] | str)]
+Id = Annotated[str, AfterValidator(_lower)]
+FILTERS = {
+    "type": "object",
+    "properties": {
+        "format": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+        "date_range": {
+            "type": "object",
+            "properties": {"start": {"type": "string"}, "end": {"type": "string"}},
+            "additionalProperties": False,
+            "description": "When added: 2026-01-31 or 2026-01-31T09:30:00Z; both ends included",
+        },
+    },
+    "additionalProperties": True,
+}
 Query = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 
 
@@ -54,14 +59,15 @@ class Search(Arguments):
     query: Query = Field(description="Natural language search query")
     top_k: int = Field(10, ge=1, le=50, description="Number of results to return")
     min_relevance: float = Field(0.0, ge=0, le=1, description="Minimum relevance score (0.0 to 1.0)")
-    filters: Annotated[dict[str, Any] | None, AfterValidator(_filters)] = Field(
-        None, description="Metadata filters (format, date_range)"
+    filters: Annotated[dict[str, Any], WithJsonSchema(FILTERS)] | None = Field(
+        None,
+        description="Metadata filters (format, date_range); other keys match the metadata of documents",
     )
     context: str | None = Field(None, description="Only documents of this context; all by default")
 
 
 class Remove(Arguments):
-    document_id: str = Field(min_length=1, description="ID of document to remove")
+    document_id: Id = Field(min_length=1, description="ID of document to remove")
     confirm: bool = Field(False, description="Confirmation flag for safety")
 
 
@@ -88,12 +94,12 @@ class Clear(Arguments):
 
 
 class TaskStatusArguments(Arguments):
-    task_id: Annotated[str, AfterValidator(_uuid)] = Field(description="Task ID returned from async operation")
+    task_id: Annotated[str, AfterValidator(_task_id)] = Field(description="Task ID returned from async operation")
 
 
 class Get(Arguments):
-    document_id: str | None = Field(None, min_length=1, description="Document to read; this or chunk_id")
-    chunk_id: str | None = Field(None, min_length=1, description="Passage to read, as knowledge-search names it")
+    document_id: Id | None = Field(None, min_length=1, description="Document to read; this or chunk_id")
+    chunk_id: Id | None = Field(None, min_length=1, description="Passage to read, as knowledge-search names it")
     neighbours: int = Field(1, ge=0, le=10, description="With chunk_id: passages before and after it")
     start_page: int = Field(1, ge=1, description="With document_id: first page, slide or sheet")
     end_page: int | None = Field(None, ge=1, description="Last page; to the end by default")
@@ -134,6 +140,10 @@ class Added(Success):
     processing_method: str
     processing_time_seconds: float
     duplicate: bool | None = None
+    updated: list[str] | None = None
+    replaced: bool | None = None
+    replaced_document_id: str | None = None
+    superseded: bool | None = None
 
 
 class FoundPassage(Result):
@@ -150,6 +160,7 @@ class FoundPassages(Success):
     results: list[FoundPassage]
     total_results: int
     message: str | None = None
+    notice: str | None = None
     search_time_ms: int
 
 
@@ -182,6 +193,7 @@ class ListedDocument(Result):
     chunk_count: int
     processing_status: Literal["pending", "processing", "completed", "failed"]
     processing_method: str | None
+    source: str | None = None
     error: str | None = None
     message: str | None = None
 
@@ -219,6 +231,7 @@ class BaseFacts(Result):
     vector_db_path: str
     pending_count: int | None = None
     failed_count: int | None = None
+    orphaned_count: int | None = None
 
 
 class Health(Result):
@@ -247,6 +260,10 @@ class TaskResult(Result):
     filename: str
     chunks_created: int
     duplicate: bool | None = None
+    updated: list[str] | None = None
+    replaced: bool | None = None
+    replaced_document_id: str | None = None
+    superseded: bool | None = None
 
 
 class TaskState(Success):
@@ -254,6 +271,7 @@ class TaskState(Success):
     status: Literal["queued", "running", "completed", "cancelled"]
     progress: float
     position: int | None = None
+    message: str | None = None
     current_step: str | None = None
     completed_steps: int | None = None
     total_steps: int | None = None
@@ -284,6 +302,9 @@ class PassageText(Success):
     position: int
     chunk_count: int
     page_num: int | None
+    page_end: int | None
+    start_page: int | None
+    end_page: int | None
     text: str
     metadata: dict[str, Any]
 

@@ -5,9 +5,10 @@ from bedstone.toolkit import NavigationItem, ToolsetSpec
 
 
 def has_work(settings: Settings) -> bool:
-    """Return whether there may be tasks to resume or folders to watch."""
+    """Return whether there may be tasks to resume or folders to watch, or documents whose store was lost."""
     storage = settings.storage
-    return bool(storage.watch or storage.database) or (layout.knowledge_index(settings) / "knowledge.sqlite").exists()
+    stored = (layout.knowledge_index(settings) / "knowledge.sqlite", layout.knowledge_documents(settings))
+    return bool(storage.watch or storage.database) or any(path.exists() for path in stored)
 
 
 SPEC = ToolsetSpec(

@@ -7,15 +7,14 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
 from pydantic import Field, create_model
 
-from bedstone.errors import BedstoneError, InvalidInput, MissingArgument, ReadOnly
-from bedstone.services.knowledge.opening import watched_folders
+from bedstone.errors import BedstoneError, InvalidInput, InvalidSetting, MissingArgument, ReadOnly
+from bedstone.services.knowledge.opening import unopened_status, watched_folders
 from bedstone.services.knowledge.records import DEFAULT_COLLECTION
 from bedstone.toolkit import Arguments, NoArguments, Progress, Reply, TaskView, Tool, Toolset, ToolsetContext, tool
 from bedstone.toolsets.knowledge import views
@@ -50,6 +49,7 @@ from bedstone.toolsets.knowledge.contract import (
     TaskState,
     TaskStatusArguments,
 )
+from bedstone.user_paths import parse_path
 
 if TYPE_CHECKING:  # the engine is imported when it is first needed, not when the server starts
     from bedstone.records import Task
@@ -75,7 +75,11 @@ class KnowledgeToolset(Toolset):
     )
 
     def __init__(
-        self, base: "Handle[KnowledgeBase]", *, top_k: tuple[int, int] = (10, 50), read_only: bool = False
+        self,
+        base: "Handle[KnowledgeBase]",
+        *,
+        top_k: tuple[int, int] = (10, 50),
+        read_only: bool = False,
     ) -> None:
         super().__init__(base, read_only=read_only)
         self._base = base
@@ -87,8 +91,9 @@ class KnowledgeToolset(Toolset):
         """Serve the knowledge base of the data folder."""
         assert context.service is not None
         watched_folders(context.settings)  # a folder that cannot be watched stops the start
-        search = context.settings.search
-        return cls(context.service, top_k=(search.default_top_k, search.max_top_k), read_only=context.read_only)
+        settings = context.settings
+        top_k = (settings.search.default_top_k, settings.search.max_top_k)
+        return cls(context.service, top_k=top_k, read_only=context.read_only)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[object]:  # prose: ok - public API
@@ -130,17 +135,25 @@ class KnowledgeToolset(Toolset):
             seconds = await self._base.run(lambda base: base.estimate_wait(task))
             return Queued(task_id=task.id, message="Document queued for processing", estimated_time_seconds=seconds)
         try:
-            ended = await self._wait(task.id, progress)
+            ended = await self._wait(task.id, progress, until_delayed=True)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
                 await self._base.run(lambda base: base.cancel(task.id, seconds=0))
             raise
+        if ended.status == "queued":  # the machine cannot do it now: a caller is not kept waiting for that
+            seconds = await self._base.run(lambda base: base.estimate_wait(ended))
+            return Queued(task_id=task.id, message=views.waiting_message(ended), estimated_time_seconds=seconds)
         if ended.status != "completed":
             raise views.failure(ended)
         await progress(1.0, 1.0, "Completed")
         return views.added_document(ended)
 
-    @tool("knowledge-search", "Search the knowledge base using natural language query", title="Search knowledge")
+    @tool(
+        "knowledge-search",
+        "Search the knowledge base using natural language query. Filter by format (one or a list), date_range "
+        "(start, end) or keys of the documents' metadata",
+        title="Search knowledge",
+    )
     async def search(self, arguments: Search) -> FoundPassages:
         """Return chunks with their file and page, the best first."""
         from bedstone.services.knowledge.service import KnowledgeQuery  # noqa: PLC0415 - loads the engine
@@ -148,12 +161,13 @@ class KnowledgeToolset(Toolset):
         started = time.perf_counter()
         limits = (arguments.top_k, arguments.min_relevance)
         query = KnowledgeQuery(arguments.query, *limits, arguments.filters or {}, arguments.context)
-        hits = await self._base.run(lambda base: base.search(query))
+        hits, notice = await self._base.run(lambda base: (base.search(query), base.search_notice()))
         return FoundPassages(
             query=arguments.query,
-            results=[views.passage(hit) for hit in hits],
+            results=await self._base.run(lambda base: [views.passage(base, hit) for hit in hits]),
             total_results=len(hits),
             message=None if hits else "No documents found matching your query",
+            notice=notice,
             search_time_ms=round((time.perf_counter() - started) * 1000),
         )
 
@@ -215,7 +229,15 @@ class KnowledgeToolset(Toolset):
     @tool("knowledge-status", "Get knowledge base statistics and health status", title="Knowledge base status")
     async def status(self, _: NoArguments) -> Status:
         """Return figures, and health as checked now."""
-        return await self._base.run(views.status)
+        try:
+            found = await self._base.run(lambda base: base.status())
+        except Exception as error:
+            context = self._base.context
+            if context is None or isinstance(error, InvalidSetting):
+                raise
+            logger.warning("The knowledge base cannot be opened: %s", error, extra={"action": "service_not_opened"})
+            found = await to_thread.run_sync(unopened_status, context, error)
+        return views.status(found)
 
     @tool("knowledge-task-status", "Get status of an async processing task", title="Task status")
     async def task_status(self, arguments: TaskStatusArguments) -> TaskState:
@@ -226,6 +248,7 @@ class KnowledgeToolset(Toolset):
         "knowledge-get",
         "Read a document's text by pages, or a passage with its neighbours",
         title="Read a document",
+        long=True,
     )
     async def get(self, arguments: Get) -> DocumentText | PassageText:
         """Return text as it was read from the file."""
@@ -317,9 +340,10 @@ class KnowledgeToolset(Toolset):
         return await self._base.run(lambda base: base.cancel(task_id))
 
     async def _submit(self, arguments: Add) -> "Task":
+        path = parse_path(arguments.file_path)
         return await self._base.run(
             lambda base: base.add(
-                Path(arguments.file_path),
+                path,
                 arguments.metadata,
                 force_ocr=arguments.force_ocr,
                 collections=arguments.contexts or (),
@@ -338,19 +362,22 @@ class KnowledgeToolset(Toolset):
 
         return await self._base.run(list_documents)
 
-    async def _wait(self, task_id: str, progress: Progress) -> "Task":
-        """Wait until a task has finished, and report its progress."""
+    async def _wait(self, task_id: str, progress: Progress, *, until_delayed: bool = False) -> "Task":
+        """Wait until a task has finished, or also until it is delayed by the machine, and report its progress."""
         base = await self._base.open()
         revision, reported = None, -1.0
 
         def next_state(after: int | None) -> "tuple[int, Task]":
             return base.next_revision(after), base.task(task_id)
 
+        def is_delayed(task: "Task") -> bool:
+            return until_delayed and task.status == "queued" and base.are_tasks_waiting()
+
         while True:
             revision, task = await to_thread.run_sync(
                 next_state, revision, abandon_on_cancel=True, limiter=self._watchers
             )
-            if task.finished_at is not None:
+            if task.finished_at is not None or await to_thread.run_sync(is_delayed, task):
                 return task
             share = round(task.progress.share, 4) if task.status == "running" and task.progress is not None else -1.0
             if reported < share < 1.0:  # the end is reported once, with the outcome

@@ -35,10 +35,13 @@ from bedstone.toolsets.knowledge.contract import (
     TaskResult,
     TaskState,
 )
+from bedstone.toolsets.knowledge.page_marks import mark_chunks, mark_pages, pages_between
 
 if TYPE_CHECKING:  # the engine is imported when it is first needed, not when the server starts
+    from bedstone.ingest.extraction import Page
     from bedstone.records import Task
     from bedstone.services.knowledge.collections import Collection
+    from bedstone.services.knowledge.health import KnowledgeStatus
     from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeHit
 
 MEGABYTE = 2**20
@@ -58,6 +61,8 @@ COMPUTED_FIELDS = frozenset(
         "ocr_confidence",
         "warnings",
         "left_out",
+        "source",
+        "other_sources",
         "user",
     }
 )
@@ -97,14 +102,17 @@ def error_code(error: BedstoneError) -> str:
     return ERROR_CODES.get(type(error), error.code)
 
 
-def passage(hit: "KnowledgeHit") -> FoundPassage:
+def passage(base: "KnowledgeBase", hit: "KnowledgeHit") -> FoundPassage:
     """Return a chunk that was found."""
     head = hit.chunk.head
-    computed = _computed_fields(hit.document)
-    if head.page is not None:
-        computed["page_num"] = head.page
-    if head.breadcrumb:
-        computed["heading"] = " > ".join(head.breadcrumb)
+    computed = _computed_fields(base, hit.document)
+    place, last = hit.place, head.last_page
+    if place.page is not None:
+        computed["page_num"] = place.page
+        if last is not None and last > place.page:
+            computed["page_end"] = last
+    if place.breadcrumb:
+        computed["heading"] = " > ".join(place.breadcrumb)
     metadata = _with_user_metadata(computed, hit.document.metadata)
     return FoundPassage(
         document_id=hit.document.id,
@@ -128,6 +136,7 @@ def rows(base: "KnowledgeBase", documents: Sequence[FileDocument]) -> list[Liste
             chunk_count=base.chunk_count(item.id),
             processing_status=item.status,
             processing_method=item.method,
+            source=next(iter(base.places.shown_paths(item)), None),
             error=TASK_CODES.get(item.error.code, item.error.code) if item.error is not None else None,
             message=item.error.message if item.error is not None else None,
         )
@@ -136,36 +145,45 @@ def rows(base: "KnowledgeBase", documents: Sequence[FileDocument]) -> list[Liste
 
 
 def document_text(base: "KnowledgeBase", arguments: Get, document_id: str) -> DocumentText:
-    """Return a part of a document's text."""
+    """Return a part of a document's text, in which each page begins with its number."""
     document = base.get_document(document_id)
     pages = base.read_pages(document_id)
-    numbers = [page.number for page in pages if page.number is not None]
-    if numbers:
-        last = min(arguments.end_page or numbers[-1], numbers[-1])
-        if arguments.start_page > last:
-            raise InvalidInput(f"The document has pages 1 to {numbers[-1]}", parameter="start_page")
-        pages = [page for page in pages if arguments.start_page <= (page.number or 0) <= last]
-    text = "\n\n".join(page.markdown for page in pages)
+    count = max((page.number for page in pages if page.number is not None), default=None)
+    text, starts = mark_pages(_chosen_pages(pages, arguments, count))
     part = text[arguments.offset : arguments.offset + arguments.max_characters]
     following = arguments.offset + len(part)
+    returned = pages_between(starts, arguments.offset, following)
     return DocumentText(
         document_id=document_id,
         filename=document.filename,
         format=document.format,
-        page_count=numbers[-1] if numbers else None,
-        start_page=pages[0].number if pages else None,
-        end_page=pages[-1].number if pages else None,
+        page_count=count,
+        start_page=returned[0] if returned else None,
+        end_page=returned[-1] if returned else None,
         text=part,
         offset=arguments.offset,
         total_characters=len(text),
         next_offset=following if following < len(text) else None,
-        metadata=_metadata(document),
+        metadata=_metadata(base, document),
     )
 
 
+def _chosen_pages(pages: "Sequence[Page]", arguments: Get, count: int | None) -> "list[Page]":
+    """Return the pages to read; a document without pages is read whole."""
+    if count is None:
+        return list(pages)
+    first, last = arguments.start_page, min(arguments.end_page or count, count)
+    if first > count:
+        raise InvalidInput(f"The document has pages 1 to {count}", parameter="start_page")
+    if first > last:
+        raise InvalidInput(f"end_page ({last}) is before start_page ({first})", parameter="end_page")
+    return [page for page in pages if first <= (page.number or 0) <= last]
+
+
 def passage_text(base: "KnowledgeBase", chunk_id: str, neighbours: int) -> PassageText:
-    """Return a chunk with its neighbours."""
+    """Return a chunk with its neighbours, in which each page begins with its number."""
     window = base.read_chunk(chunk_id, neighbours)
+    heads = [stored.head for stored in window.chunks]
     return PassageText(
         document_id=window.document.id,
         filename=window.document.filename,
@@ -173,8 +191,11 @@ def passage_text(base: "KnowledgeBase", chunk_id: str, neighbours: int) -> Passa
         position=window.chunk.head.position + 1,
         chunk_count=window.total,
         page_num=window.chunk.head.page,
-        text="\n\n".join(stored.text for stored in window.chunks),
-        metadata=_metadata(window.document),
+        page_end=window.chunk.head.last_page,
+        start_page=heads[0].page,
+        end_page=heads[-1].last_page,
+        text=mark_chunks(window.chunks),
+        metadata=_metadata(base, window.document),
     )
 
 
@@ -188,9 +209,8 @@ def context_facts(collection: "Collection") -> ContextFacts:
     )
 
 
-def status(base: "KnowledgeBase") -> Status:
-    """Return figures, and health as checked now."""
-    found = base.status()
+def status(found: "KnowledgeStatus") -> Status:
+    """Return figures and health."""
     counts, problems, options = found.counts, found.problems, found.options
     return Status(
         knowledge_base=BaseFacts(
@@ -204,12 +224,13 @@ def status(base: "KnowledgeBase") -> Status:
             vector_db_path=str(options.index_path),
             pending_count=found.documents.pending or None,
             failed_count=found.documents.failed or None,
+            orphaned_count=found.orphans or None,
         ),
         health=Health(
             status="degraded" if problems else "healthy",
-            vector_db_connected="vector_db" not in problems,
-            storage_accessible="storage" not in problems,
-            embedding_model_loaded=found.embedding_model is not None and "embedding_model" not in problems,
+            vector_db_connected=found.is_store_usable,
+            storage_accessible=found.is_storage_usable,
+            embedding_model_loaded=found.is_model_usable,
             issues=list(problems.values()) or None,
         ),
         configuration=ConfigurationFacts(
@@ -228,7 +249,9 @@ def task_state(base: "KnowledgeBase", task_id: str) -> TaskState:
         case "failed":
             raise failure(task, task_id=task_id, status="failed")
         case "queued":
-            return TaskState(task_id=task_id, status="queued", progress=0.0, position=base.position(task))
+            return TaskState(
+                task_id=task_id, status="queued", progress=0.0, position=base.position(task), message=_waiting(task)
+            )
         case "running":
             return _running(base, task)
         case "cancelled":
@@ -252,7 +275,7 @@ def task_view(task: "Task") -> TaskView:
     updated = task.finished_at or task.started_at or task.created_at
     match task.status:
         case "queued" | "running":
-            step = (task.progress.step if task.progress and task.status == "running" else "") or "Queued"
+            step = (task.progress.step if task.progress and task.status == "running" else _waiting(task)) or "Queued"
             return TaskView(task.id, "working", task.created_at, updated, step)
         case "cancelled":
             return TaskView(task.id, "cancelled", task.created_at, updated, "The task was cancelled.")
@@ -283,9 +306,9 @@ def failure(task: "Task", **details: Any) -> TaskFailed:
     return TaskFailed(code, task.error.message, **details, elapsed_time_seconds=_elapsed_seconds(task))
 
 
-def _metadata(document: FileDocument) -> dict[str, Any]:
+def _metadata(base: "KnowledgeBase", document: FileDocument) -> dict[str, Any]:
     """Return the properties of the file, how well it could be read, and the user's metadata."""
-    computed = _computed_fields(document)
+    computed = _computed_fields(base, document)
     if document.ocr is not None:
         computed |= {"ocr_used": True, "ocr_pages": document.ocr.pages, "ocr_confidence": document.ocr.confidence}
     if document.warnings:
@@ -295,11 +318,14 @@ def _metadata(document: FileDocument) -> dict[str, Any]:
     return {"title": document.title, **document.properties} | _with_user_metadata(computed, document.metadata)
 
 
-def _computed_fields(document: FileDocument) -> dict[str, Any]:
+def _computed_fields(base: "KnowledgeBase", document: FileDocument) -> dict[str, Any]:
+    sources = base.places.shown_paths(document)
     return {
         "format": document.format,
         "date_added": iso_time(document.added_at),
         "context": ", ".join(document.collections),
+        **({"source": sources[0]} if sources else {}),
+        **({"other_sources": sources[1:]} if len(sources) > 1 else {}),
     }
 
 
@@ -328,6 +354,18 @@ def _running(base: "KnowledgeBase", task: "Task") -> TaskState:
         elapsed_time_seconds=elapsed,
         estimated_remaining_seconds=round(remaining, 1),
     )
+
+
+def _waiting(task: "Task") -> str | None:
+    """Return why a queued task waits for another attempt, and when that follows."""
+    if task.retry is None:
+        return None
+    return f"Waiting for another attempt at {iso_time(task.retry.at)}: {task.retry.reason}"
+
+
+def waiting_message(task: "Task") -> str:
+    """Return why a document is not read yet, for a caller who wanted to wait for it."""
+    return _waiting(task) or "Document queued; the files before it wait for another attempt (see knowledge-status)"
 
 
 def _elapsed_seconds(task: "Task") -> float:
