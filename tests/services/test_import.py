@@ -302,6 +302,17 @@ def test_collections_are_kept_and_unknown_ones_are_not(base: KnowledgeBase, tmp_
     assert [item.collections for item in base.documents()] == [("sea",)]
 
 
+def test_that_ocr_was_forced_is_kept(base: KnowledgeBase, tmp_path: Path) -> None:
+    export = Export()
+    forced, plain = export.add("tides", ocr_forced="True"), export.add("currents")
+    export.add("winds", ocr_forced="perhaps")
+    refused = import_all(base, export.write(tmp_path / "export.zip"))
+    assert base.get_document(forced["id"]).is_ocr_forced
+    assert not base.get_document(plain["id"]).is_ocr_forced
+    assert len(refused) == 1
+    assert "ocr_forced" in refused[0]
+
+
 def test_a_killed_import_can_be_repeated(tmp_path: Path) -> None:
     export = Export()
     for number in range(40):

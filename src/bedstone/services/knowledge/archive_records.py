@@ -171,6 +171,12 @@ def _method(value: Any) -> str:
     return str(value)
 
 
+def _flag(value: Any) -> str:
+    if value != str(True):
+        raise ValueError(f"{str(value)[:80]!r} is not {True}")
+    return str(value)
+
+
 def _is_texts(content: Any) -> bool:
     return isinstance(content, list) and all(isinstance(item, str) for item in content)
 
@@ -211,6 +217,7 @@ FACTS: Mapping[str, Check] = {
     "warnings": _json(_is_texts, "a list of texts"),
     "ocr_pages": _number(0, MAX_PAGES, int),
     "ocr_confidence": _number(0, 1),
+    "ocr_forced": _flag,
     "contexts": _json(_is_names, "a list of names"),
     "other_sources": _json(_is_texts, "a list of paths"),
     "submitted": _number(0, LAST_TIME),
