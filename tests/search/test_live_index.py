@@ -10,7 +10,7 @@ import pytest
 from bedstone.records import Chunk, Document, StoredChunk
 from bedstone.search import live_index
 from bedstone.search.embedders.hashing import HashingEmbedder
-from bedstone.search.hits import SearchRequest
+from bedstone.search.hits import SearchRequest, SearchResponse
 from bedstone.search.indexer import embed_missing
 from bedstone.search.indexes import keyword
 from bedstone.search.live_index import LiveIndex
@@ -150,6 +150,46 @@ def test_searches_answer_from_what_is_there_while_the_index_is_rebuilt(
     assert index.problem() is None
     assert found(index, "tulips19") == ["d19"]
     index.close()
+
+
+def test_searches_do_not_wait_for_a_large_document(
+    store: MemoryStore, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = opened()
+    assert found(writer, "tulips") == ["a"]
+    reading, may_go_on = threading.Event(), threading.Event()
+    read_chunks = store.chunks_between
+
+    def read_slowly(first: int, last: int) -> Iterator[StoredChunk]:
+        reading.set()
+        assert may_go_on.wait(20)
+        return iter(read_chunks(first, last))
+
+    monkeypatch.setattr(live_index, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(store, "chunks_between", read_slowly)
+    seq = put(store, "b", "roses and tulips")
+    assert found(writer, "tulips") == ["a"]
+    assert reading.is_set()
+    assert found(writer, "tulips") == ["a"]
+    assert writer.problem() is None
+    may_go_on.set()
+    assert writer.refresh() == seq  # which comes before the document is acknowledged
+    assert set(found(writer, "tulips")) == {"a", "b"}
+
+
+def test_a_search_that_fails_on_files_replaced_meanwhile_is_repeated(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = opened()
+    broken = writer.current()
+
+    def fail(_: SearchRequest) -> SearchResponse:
+        writer.close()  # as a check in the background does before it replaces damaged files
+        raise RuntimeError("mid > len")
+
+    monkeypatch.setattr(broken, "search", fail)
+    hits = writer.search(SearchRequest("tulips")).hits
+    assert [hit.head.document_id for hit in hits] == ["a"]
 
 
 def test_an_interrupted_rebuild_continues_at_the_next_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 MODEL = "embedding_fingerprint"
-PATIENCE_SECONDS = 1.0  # that a search waits for a rebuild; then it answers from what is there
+PATIENCE_SECONDS = 1.0  # that a search waits for a rebuild or a large change; then it answers from what is there
 RETRY_SECONDS = 30.0  # before an index that another process rebuilds, or that is damaged repeatedly, is opened again
 WRITE_SECONDS = 2.0  # before what could not be written is tried again
 MAX_REBUILDS = 5  # in the folder, by one process: what is damaged repeatedly is not repaired by another one
@@ -54,6 +54,9 @@ class LiveIndex:
         self._retriever: Retriever | None = None
         self._opened_with: Embedder | None = None
         self._is_writer = False
+        self._caught_up_to: int | None = None  # the last change when all were applied, since the index was opened
+        self._catching: threading.Thread | None = None
+        self._starting = threading.Lock()
         self._rebuild: threading.Thread | None = None
         self._rebuilds = 0
         self._reason: str | None = None  # why the index in the folder is not used
@@ -73,8 +76,8 @@ class LiveIndex:
 
     def problem(self) -> str | None:
         """Return what is wrong with the index right now: it is being rebuilt, or its folder cannot be used."""
-        with self._lock:
-            retriever, is_rebuilding, reason = self._retriever, self._rebuild is not None, self._reason
+        # Without the lock: every search asks, also while a large document is indexed.
+        retriever, is_rebuilding, reason = self._retriever, self._rebuild is not None, self._reason
         if is_rebuilding and retriever is not None:
             done, total = retriever.index.chunk_count, self._store.counts().chunks
             return f"The keyword index was damaged and is being rebuilt: {min(done, total):,} of {total:,} chunks"
@@ -111,14 +114,46 @@ class LiveIndex:
 
     def current(self) -> Retriever:
         """Return a retriever over every change that this process can see, or over a part while it is rebuilt."""
-        with self._lock:
+        if self._is_behind():
+            self._catch_up_soon()
+        if not self._lock.acquire(timeout=PATIENCE_SECONDS):
+            if self._caught_up_to is not None and (retriever := self._retriever) is not None:
+                return retriever  # a large document is being indexed, which is not acknowledged before the end
+            self._lock.acquire()
+        try:
             if self._rebuild is None:
                 self._catch_up()
             rebuild, retriever = self._rebuild, self._retriever
+        finally:
+            self._lock.release()
         if rebuild is not None:
             rebuild.join(PATIENCE_SECONDS)
         assert retriever is not None
         return retriever
+
+    def _is_behind(self) -> bool:
+        """Return whether there are changes since this process last applied all of them."""
+        if not self._is_writer or self._caught_up_to is None:
+            return False
+        last = self._store.last_change()
+        return last is not None and last.seq != self._caught_up_to
+
+    def _catch_up_soon(self) -> None:
+        """Apply the changes in a thread, and wait a moment for it: a large document takes longer than a search may."""
+        with self._starting:
+            if self._catching is None or not self._catching.is_alive():
+                self._catching = threading.Thread(target=self._catch_up_open, name="index-changes", daemon=True)
+                self._catching.start()
+            catching = self._catching
+        catching.join(PATIENCE_SECONDS)
+
+    def _catch_up_open(self) -> None:
+        try:
+            with self._lock:
+                if self._rebuild is None and self._retriever is not None:
+                    self._catch_up()
+        except Exception as error:  # noqa: BLE001 - the search that waits for it gets the same error
+            logger.debug("Cannot apply changes to the index: %s", error)
 
     def refresh(self) -> int:
         """Apply all changes, if this process is the writer; return the sequence number of the last searchable one."""
@@ -166,7 +201,7 @@ class LiveIndex:
             assert self._retriever is not None
             if self._rebuild is None and time.monotonic() > self._write_at:
                 self._retriever.index.catch_up()
-                self._unwritten = None
+                self._unwritten, self._caught_up_to = None, self._retriever.index.applied_seq
         except IndexDamaged as error:
             self._begin_rebuild(error)
         except IndexUnwritable as error:
@@ -195,6 +230,7 @@ class LiveIndex:
         threading.Thread(target=self._verify, args=(self._retriever,), name="index-check", daemon=True).start()
 
     def _use(self, index: SearchIndex) -> None:
+        self._caught_up_to = None
         self._retriever = Retriever(self._store, index, self._embedding, self._profile)
 
     def _verify(self, retriever: Retriever) -> None:
