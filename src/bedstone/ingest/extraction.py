@@ -23,6 +23,7 @@ Reason = Literal[
     "no_text_found",
     "ocr_unavailable",
     "unsupported",
+    "page_missing",  # asked for by its number
 ]
 # In which documents OCR reads the pictures on pages that also have text.
 Pictures = Literal["none", "pdf", "all"]
@@ -47,13 +48,17 @@ OCR_OFF = "OCR is switched off (ocr.enabled)"
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page, slide or sheet as Markdown; a document without pages is one Page without a number."""
+    """A page, slide or sheet as Markdown; a document without pages is one Page without a number.
+
+    OCR adds how confident it is, and where it found the words (see `page_words`).
+    """
 
     markdown: str
     number: int | None = None
     of: int | None = None
     method: Method = "text"
     confidence: float | None = None
+    words: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bedstone.ingest.extraction import ExtractionError, Notes, ReadOptions
+from bedstone.ingest.page_words import WIDTH, PageWords, Word
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -29,15 +30,23 @@ MAX_INK_LEVEL = 140
 MIN_LINE_LENGTH = 100
 LINE_FRACTION = 10
 MAX_LINE_THICKNESS = 10
+# Rows of the engine's table of results: level, five numbers, left, top, width, height, confidence, text.
+TSV_COLUMNS = 12
+TSV_BOX = slice(6, 10)
+WORD_LEVEL = "5"
 
 
 @dataclass(frozen=True)
 class OcrResult:
-    """Text, and how confident the engine is, from 0 to 1; text below the confidence of the settings is `uncertain`."""
+    """Text, how confident the engine is, from 0 to 1, and where the words stand in the picture.
+
+    Text below the confidence of the settings is `uncertain`.
+    """
 
     text: str
     confidence: float
     uncertain: str = ""
+    words: PageWords = field(default_factory=lambda: PageWords(1))
 
 
 def run_ocr(image: "Image", options: ReadOptions) -> OcrResult:
@@ -48,20 +57,33 @@ def run_ocr(image: "Image", options: ReadOptions) -> OcrResult:
         engine.SetImage(picture)
         text = engine.GetUTF8Text().strip()
         confidence = engine.MeanTextConf() / 100 if text else 0.0
+        words = _words(engine.GetTSVText(0), picture.size) if text else PageWords(1)
     except RuntimeError:
         raise ExtractionError("ocr_unavailable", "OCR processing failed: Tesseract rejected the picture.") from None
     if confidence < options.ocr_confidence:
         return OcrResult("", confidence, text)
-    return OcrResult(text, round(confidence, 3))
+    return OcrResult(text, round(confidence, 3), words=words)
 
 
-def read_picture(image: "Image", options: ReadOptions, notes: Notes, page: int | None = None) -> str | None:
-    """Return the text in a picture inside a document, or None: most hold only noise, which is noted."""
+def _words(table: str, size: tuple[int, int]) -> PageWords:
+    """Return the words of the engine's table of results: it takes a hundredth of the time of recognizing them."""
+    unit = WIDTH / size[0]
+    rows = (line.split("\t", TSV_COLUMNS - 1) for line in table.splitlines())
+    words = [
+        Word(row[-1].strip(), *(round(int(side) * unit) for side in row[TSV_BOX]))
+        for row in rows
+        if len(row) == TSV_COLUMNS and row[0] == WORD_LEVEL and row[-1].strip()
+    ]
+    return PageWords(max(1, round(size[1] * unit)), words)
+
+
+def read_picture(image: "Image", options: ReadOptions, notes: Notes, page: int | None = None) -> OcrResult | None:
+    """Return what a picture inside a document says, or None: most hold only noise, which is noted."""
     if min(image.size) < MIN_SIDE:
         return None
     found = run_ocr(image, options)
     if found.confidence >= MIN_CONFIDENCE and len(WORD.findall(found.text)) >= MIN_WORDS:
-        return found.text
+        return found
     notes.leave_out("uncertain OCR", found.text or found.uncertain, page)
     return None
 

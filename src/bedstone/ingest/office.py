@@ -87,4 +87,4 @@ def read_pictures(
             notes.warn(f"OCR of pictures failed: {error.message}")
             notes.leave_out("picture", "picture", page, len(names) - number)
             break
-    return [text for text in found if text]
+    return [result.text for result in found if result is not None]

@@ -93,6 +93,14 @@ def page_blocks(source: str, *, is_mdx: bool = False) -> list[Block]:
     ]
 
 
+def readable_source(source: str, *, is_mdx: bool = False) -> str:
+    """Return a page as Markdown without the markup of site generators."""
+    data = source.encode()
+    if not SUSPECT.search(FENCED_CODE.sub(b"", data)):
+        return source
+    return GAP.sub("", _hide(data, is_mdx=is_mdx).decode())
+
+
 def _readable(block: Block, data: bytes, hidden: bytes) -> Block:
     plain = ALERT.sub(r"\1", GAP.sub("", block.plain).strip())
     if not block.level:

@@ -120,4 +120,7 @@ def _chunk(row: Mapping[str, Any], facets: dict[str, str]) -> Chunk:
     breadcrumb = tuple(row["breadcrumb"])
     places = tuple(Place(start, text_start, page, tuple(above)) for start, text_start, page, above in row["places"])
     heading = breadcrumb[-1] if breadcrumb else ""
-    return Chunk(row["id"], row["text"], row["plain"], heading, 0, breadcrumb, facets, row["page"], places)
+    start, end = row["span"]
+    return Chunk(
+        row["id"], row["text"], row["plain"], heading, 0, breadcrumb, facets, row["page"], places, (start, end)
+    )

@@ -1,8 +1,9 @@
 """Read an untrusted file, and split its text, in a process of its own: `python -m bedstone.ingest.worker`.
 
 The first line of JSON has the limits, each further one is a request. To `read` a file (path, reader, options) the
-response is one line per page, then a last one; to `split` pages it is lines of chunks, then a last one. The process
-exits when its standard input closes. What native libraries print goes to standard error.
+response is one line per page, then a last one; to `split` pages it is lines of chunks, then a last one. To `measure`
+the pages of an original, to `render` one or to `locate` its words, it is one line. The process exits when its standard
+input closes. What native libraries print goes to standard error.
 """
 
 import errno
@@ -12,9 +13,11 @@ import re
 import sys
 import threading
 import unicodedata
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from importlib import import_module
+from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any
@@ -74,7 +77,7 @@ def _responses(line: str) -> Iterator[dict[str, Any]]:
 
     try:
         request = json.loads(line)
-        yield from (_split if request["work"] == "split" else _read)(request)
+        yield from WORK[request["work"]](request)
     except MemoryError:
         yield {"error": "memory_limit", "message": "Reading the file exceeds the memory limit."}
     except RecursionError:
@@ -123,8 +126,35 @@ def _split(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _encode_chunk(chunk: "Chunk") -> dict[str, Any]:
     places = [(place.start, place.text_start, place.page, place.breadcrumb) for place in chunk.places]
-    fields = ("id", "text", "plain", "page", "breadcrumb")
+    fields = ("id", "text", "plain", "page", "breadcrumb", "span")
     return {name: getattr(chunk, name) for name in fields} | {"places": places}
+
+
+def _measure(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    from bedstone.ingest.rendering import open_original  # noqa: PLC0415
+
+    with open_original(Path(request["path"]), request["format"]) as original:
+        sizes = [(round(width, 2), round(height, 2)) for width, height in original.sizes()]
+        runs = [(len(list(same)), *size) for size, same in groupby(sizes)]  # a book has one size, a thousand times
+        yield {"done": {"sizes": runs, "notes": list(original.notes)}}
+
+
+def _render(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    from bedstone.ingest.rendering import encode, open_original  # noqa: PLC0415
+
+    with open_original(Path(request["path"]), request["format"]) as original:
+        picture = encode(original.draw(request["page"], request["width"]))
+        yield {"done": {"picture": b64encode(picture).decode()}}
+
+
+def _locate(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    from bedstone.ingest.rendering import open_original  # noqa: PLC0415
+
+    with open_original(Path(request["path"]), request["format"]) as original:
+        yield {"done": {"words": original.words(request["page"]).pack()}}
+
+
+WORK = {"read": _read, "split": _split, "measure": _measure, "render": _render, "locate": _locate}
 
 
 def _clean(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Literal
 from bedstone.ingest.chunking.headings import MAX_HEADING_CHARS, short_heading
 from bedstone.ingest.chunking.slugs import slug
 from bedstone.ingest.markdown import Block
-from bedstone.records import Chunk
+from bedstone.records import CHUNK_SEPARATOR, Chunk
 
 ChunkBy = Literal["h1", "h2", "h3", "file"]
 LEVELS: dict[str, int] = {"file": 0, "h1": 1, "h2": 2, "h3": 3}
@@ -190,8 +190,9 @@ def chunk_blocks(
     chunker = HeadingChunker(path, source, blocks, strategy)
     given_title = short_heading(title)
     title = given_title or short_heading(chunker.first_heading)
-    chunks = []
+    chunks: list[Chunk] = []
     ids: dict[str, int] = {}
+    start = 0  # in the text of the file as agents read it: its chunks with a blank line between them
     for section in chunker.sections():
         identity = section.id
         while identity in ids:  # a heading may have the name of a piece of another section
@@ -200,16 +201,19 @@ def chunk_blocks(
         ids[identity] = 1
         plain = "\n".join(block.plain for block in section.blocks if block.plain)
         breadcrumb = _breadcrumb(given_title, section.heading.texts) or ((title,) if title else ())
+        text = chunker.text(section)
         chunk = Chunk(
             id=identity,
-            text=chunker.text(section),
+            text=text,
             plain=plain if plain.isascii() else unicodedata.normalize("NFC", plain),
             heading=breadcrumb[-1] if breadcrumb else "",
             level=section.heading.level,
             breadcrumb=breadcrumb,
             facets=facets,
+            span=(start, start + len(text)),
         )
         chunks.append(chunk)
+        start += len(text) + len(CHUNK_SEPARATOR)
     return title, chunks
 
 

@@ -8,8 +8,10 @@ from uuid import UUID
 
 from bedstone.ingest.chunking.headings import short_heading, short_trail
 from bedstone.ingest.chunking.pieces import SplitOptions, split_block
+from bedstone.ingest.chunking.ranges import BlockRanges
 from bedstone.ingest.extraction import Page
 from bedstone.ingest.markdown import markdown_blocks
+from bedstone.ingest.page_marks import text_starts
 from bedstone.records import Chunk, Place
 
 MAX_COPIES = 20  # of the same text in one document: a small file can unpack to a text that repeats a million times
@@ -20,12 +22,16 @@ PLAIN_SEPARATOR = "\n"
 
 @dataclass
 class _Piece:
-    """Text that belongs in one chunk, with its page and headings; a whole heading introduces what follows it."""
+    """Text that belongs in one chunk, with its page, headings and range in the text of the document.
+
+    A whole heading introduces what follows it.
+    """
 
     text: str
     plain: str
     page: int | None
     trail: tuple[str, ...]
+    span: tuple[int, int]
     is_heading: bool = False
 
 
@@ -76,7 +82,8 @@ def chunk_pages(
     With `splits_pages` no chunk has text of two pages, and no heading holds beyond its page: slides, sheets.
     """
     chunks: list[Chunk] = []
-    for group in [[page] for page in pages] if splits_pages else [pages]:
+    placed = list(zip(pages, text_starts(pages), strict=True))
+    for group in [[pair] for pair in placed] if splits_pages else [placed]:
         for packed in _pack(_pieces(group, options), options):
             chunks.append(_to_chunk(packed, document_id, len(chunks), facets))
     return chunks
@@ -94,6 +101,7 @@ def _to_chunk(packed: _OpenChunk, document_id: str, number: int, facets: dict[st
         facets=facets,
         page=first.page,
         places=packed.places(),
+        span=(first.span[0], max(piece.span[1] for piece in packed.pieces)),
     )
 
 
@@ -113,21 +121,28 @@ def stable_uuid(text: str) -> str:
     return str(UUID(bytes=sha256(text.encode(errors="replace")).digest()[:16], version=4))
 
 
-def _pieces(pages: Sequence[Page], options: SplitOptions) -> Iterator[_Piece]:
+def _pieces(pages: Sequence[tuple[Page, int]], options: SplitOptions) -> Iterator[_Piece]:
     headings: dict[int, str] = {}
     trail: tuple[str, ...] = ()
-    for page in pages:
+    for page, page_start in pages:
         data = page.markdown.encode(errors="replace")
+        byte, start = 0, page_start  # the same place, counted in bytes and in characters
         for block in markdown_blocks(page.markdown):
-            text = data[block.start : block.end].decode(errors="replace").strip()
+            start += len(data[byte : block.start].decode(errors="replace"))
+            byte = block.start
+            whole = data[block.start : block.end].decode(errors="replace")
+            text = whole.strip()
+            begin = start + len(whole) - len(whole.lstrip())
             if block.level:
                 headings = {level: title for level, title in headings.items() if level < block.level}
                 headings[block.level] = short_heading(block.plain)
                 trail = short_trail([headings[level] for level in sorted(headings)])
+            ranges = BlockRanges(text, block.plain)
             for part, plain in split_block(block, text, options):
+                first, last = ranges.find(part)
                 if plain.strip():
                     is_heading = bool(block.level) and plain == block.plain
-                    yield _Piece(part, plain, page.number, trail, is_heading)
+                    yield _Piece(part, plain, page.number, trail, (begin + first, begin + last), is_heading)
 
 
 def _pack(pieces: Iterator[_Piece], options: SplitOptions) -> Iterator[_OpenChunk]:

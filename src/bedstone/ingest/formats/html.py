@@ -61,7 +61,7 @@ def html_to_markdown(data: bytes, *, contents_only: bool = False, notes: Notes |
 
     For documentation take `contents_only`: it leaves out menus and escapes what Markdown would treat as markup.
     """
-    root = _parse(_decode(data))
+    root = _parse(decode_page(data))
     if root is None:
         return "", ""
     title = collapse_spaces(root.findtext(".//title") or "")
@@ -125,7 +125,7 @@ def _fragment(markup: str) -> etree._Element | None:
         return None
 
 
-def _decode(data: bytes) -> str:
+def decode_page(data: bytes) -> str:
     """Decode by byte-order mark, as UTF-8, by the declared charset, or as Windows-1252."""
     declared = CHARSET.search(data[:CHARSET_BYTES])
     encodings = ["utf-16"] if data[:2] in (b"\xff\xfe", b"\xfe\xff") else []

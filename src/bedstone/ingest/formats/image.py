@@ -34,7 +34,7 @@ PNG = Format(  # and every other bitmap
 
 def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
     """Yield one page, empty if the picture has no text."""
-    from PIL import Image, UnidentifiedImageError  # noqa: PLC0415
+    from PIL import Image, ImageOps, UnidentifiedImageError  # noqa: PLC0415
 
     warnings.simplefilter("error", Image.DecompressionBombWarning)
     try:
@@ -42,7 +42,8 @@ def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
             notes.learn("width", picture.width)
             notes.learn("height", picture.height)
             picture.load()
-            result = run_ocr(picture, options) if options.ocr else None
+            # Upright as the page shows it, so that the places of words are the same.
+            result = run_ocr(ImageOps.exif_transpose(picture), options) if options.ocr else None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise ExtractionError("too_large", "The picture has too many pixels.") from None
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError):
@@ -53,4 +54,4 @@ def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
         yield Page("")
     else:
         notes.leave_out("uncertain OCR", result.uncertain)
-        yield Page(result.text, method="ocr", confidence=result.confidence)
+        yield Page(result.text, method="ocr", confidence=result.confidence, words=result.words.pack())

@@ -21,6 +21,7 @@ HTTP_METHODS = {"get", "post", "put", "patch", "delete", "head"}
 FIRST_NAME = re.compile(r"^@?[\w.]+")
 LAST_NAME = re.compile(r"[\w.:~]+(?=\W*$)")
 NOT_IN_NAME = re.compile(r"[`*\\@~]")
+MAX_NAME = 200  # characters: the time that LAST_NAME takes grows with their cube
 
 
 def entry_kind(directive: str) -> str | None:
@@ -38,7 +39,8 @@ def entry_title(kind: str, signature: str) -> str:
     if kind in NAMED:
         return signature
     before = signature.partition("(")[0].partition(" = ")[0].strip()
-    found = LAST_NAME.search(before) if " " in before else FIRST_NAME.match(before)  # C names the type first
+    is_typed = " " in before  # C names the type first
+    found = LAST_NAME.search(before[-MAX_NAME:]) if is_typed else FIRST_NAME.match(before)
     name = found[0] if found else before
     if kind in CLASSES:
         return f"{kind} {name}"

@@ -35,7 +35,7 @@ class Line:
 def page_lines(text_page: Any) -> list[Line]:
     """Return the lines of a page in reading order."""
     text = text_page.get_text_range()
-    offsets = _Offsets(text_page, text)
+    offsets = Offsets(text_page, text)
     lines = []
     start = 0
     for found in [*LINE_END.finditer(text), None]:
@@ -46,7 +46,7 @@ def page_lines(text_page: Any) -> list[Line]:
     return lines
 
 
-class _Offsets:
+class Offsets:
     """Maps a position in the text to the character index of pdfium."""
 
     def __init__(self, text_page: Any, text: str) -> None:
@@ -61,7 +61,7 @@ class _Offsets:
         return int(pdfium.FPDFText_GetCharIndexFromTextIndex(self._raw, units))
 
 
-def _line(raw: Any, text: str, start: int, offsets: _Offsets) -> Line | None:
+def _line(raw: Any, text: str, start: int, offsets: Offsets) -> Line | None:
     words: list[tuple[str, Box, Box]] = []
     for found in WORD.finditer(text):
         first, last = _box(raw, offsets(start + found.start())), _box(raw, offsets(start + found.end() - 1))

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from bedstone.ingest.formats.pdf.lines import Line, page_lines
 from bedstone.ingest.formats.pdf.running import Frame, RunningLines, Split
 from bedstone.ingest.left_out import missing_lines
 from bedstone.ingest.markdown_writer import join_blocks
-from bedstone.ingest.ocr import read_picture, run_ocr
+from bedstone.ingest.ocr import OcrResult, read_picture, run_ocr
+from bedstone.ingest.page_words import WIDTH, join_words
 
 SAMPLE = 30  # pages to derive styles from
 MAX_OUTLINE_ENTRIES = 20_000
@@ -50,7 +51,7 @@ DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
 
 def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
     """Yield the pages of the document."""
-    document = _open(path, options)
+    document = open_document(path, options)
     try:
         yield from _Reader(document, options, notes).pages()
     finally:
@@ -133,11 +134,12 @@ class _Reader:
             return self._text_page(draft)
         return self._text_page(draft, self._read_pictures(page, text, number + 1))
 
-    def _text_page(self, draft: _Draft, pictures: Sequence[str] = ()) -> Page:
+    def _text_page(self, draft: _Draft, pictures: Sequence[OcrResult] = ()) -> Page:
         self._running.keep(draft.split)
         for kind, line in draft.split.left_out:
             self._notes.leave_out(kind, line, draft.number)
-        return Page(join_blocks([draft.text, *pictures, *draft.annotations]), draft.number, self._total)
+        text = join_blocks([draft.text, *(picture.text for picture in pictures), *draft.annotations])
+        return Page(text, draft.number, self._total, words=join_words(picture.words for picture in pictures).pack())
 
     def _recognize(self, page: Any, draft: _Draft, reason: str) -> Page:
         """Return the text that OCR finds, or that of the page if it has as many letters."""
@@ -157,7 +159,7 @@ class _Reader:
             self._leave_out(missing, draft.number)
             missing = []
         text = join_blocks([*missing, result.text, *draft.annotations])
-        return Page(text, draft.number, self._total, "ocr", result.confidence)
+        return Page(text, draft.number, self._total, "ocr", result.confidence, result.words.pack())
 
     def _leave_out(self, lines: list[str], number: int) -> None:
         for line in lines:
@@ -174,8 +176,8 @@ class _Reader:
                 found += [f"{title}:", "\n".join(f"- {text}" for text in texts)]
         return found
 
-    def _read_pictures(self, page: Any, text: str, number: int) -> list[str]:
-        """Return the text in pictures on a page that also has text, unless it is a scan with a text layer."""
+    def _read_pictures(self, page: Any, text: str, number: int) -> list[OcrResult]:
+        """Return what pictures say on a page that also has text, unless it is a scan with a text layer."""
         boxes = _picture_boxes(page) if text else []
         if not boxes or any(box.share > MIN_SCAN_SHARE for box in boxes):
             return []
@@ -184,13 +186,17 @@ class _Reader:
             return []
         image = _render(page)
         scale = image.width / page.get_width()
-        crops = (image.crop(tuple(round(side * scale) for side in box.sides)) for box in boxes)
+        found = []
         try:
-            return [found for crop in crops if (found := read_picture(crop, self._options, self._notes, number))]
+            for box in boxes:
+                crop = image.crop(tuple(round(side * scale) for side in box.sides))
+                if result := read_picture(crop, self._options, self._notes, number):
+                    found.append(_on_page(result, box, page.get_size()))
         except ExtractionError as error:
             self._notes.warn(f"OCR of pictures failed: {error.message}")
             self._notes.leave_out("picture", "picture", number, len(boxes))
             return []
+        return found
 
     def _learn_styles(self) -> None:
         step = max(1, self._total // SAMPLE)
@@ -234,7 +240,8 @@ class _Reader:
         return {number: outline_keys(titles) for number, titles in found.items()}
 
 
-def _open(path: Path, options: ReadOptions) -> pypdfium2.PdfDocument:
+def open_document(path: Path, options: ReadOptions) -> pypdfium2.PdfDocument:
+    """Open a document, with its form fields; raise `ExtractionError` if that is not possible."""
     try:
         document = pypdfium2.PdfDocument(path, password=options.password)
         pages = len(document)
@@ -297,6 +304,14 @@ def _render(page: Any) -> Any:
     if pixels > MAX_PIXELS:
         scale *= (MAX_PIXELS / pixels) ** 0.5
     return page.render(scale=scale, grayscale=True).to_pil()
+
+
+def _on_page(result: OcrResult, box: _Box, size: tuple[float, float]) -> OcrResult:
+    """Return what a picture says, with the places of its words on the page instead of in the picture."""
+    left, top, right, _ = box.sides
+    unit = WIDTH / size[0]
+    words = result.words.place(left * unit, top * unit, (right - left) / size[0], round(size[1] * unit))
+    return replace(result, words=words)
 
 
 def _count_letters(text: str) -> int:

@@ -21,10 +21,21 @@ def mark_pages(pages: "Sequence[Page]") -> tuple[str, PageStarts]:
         part = page.markdown
         if page.number is not None:
             starts.append((length, page.number))
-            part = f"{_mark(page.number)}{SEPARATOR}{part}" if part else _mark(page.number)
+            part = f"{_lead(page)}{part}" if part else _mark(page.number)
         parts.append(part)
         length += len(part) + len(SEPARATOR)
     return SEPARATOR.join(parts), starts
+
+
+def text_starts(pages: "Sequence[Page]") -> list[int]:
+    """Return where the text of each page begins in the text of all, behind the line with its number."""
+    starts: list[int] = []
+    length = 0
+    for page in pages:
+        lead = _lead(page) if page.markdown or page.number is None else _mark(page.number)
+        starts.append(length + len(lead))
+        length += len(lead) + len(page.markdown) + len(SEPARATOR)
+    return starts
 
 
 def pages_between(starts: PageStarts, begin: int, end: int) -> list[int]:
@@ -45,6 +56,10 @@ def mark_chunks(chunks: "Sequence[StoredChunk]") -> str:
                 current = place.page
             parts.append(stored.text[place.text_start : end].strip("\n"))
     return SEPARATOR.join(parts)
+
+
+def _lead(page: "Page") -> str:
+    return "" if page.number is None else f"{_mark(page.number)}{SEPARATOR}"
 
 
 def _mark(number: int) -> str:
