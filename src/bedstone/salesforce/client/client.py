@@ -71,6 +71,11 @@ class SalesforceClient:
         self._failed: tuple[float, SalesforceError] | None = None
         self.usage: Usage | None = None
 
+    @property
+    def instance_url(self) -> str | None:
+        """Return the address of the org, as far as the client has logged in."""
+        return self._session.instance_url if self._session is not None else None
+
     async def __aenter__(self) -> Self:
         return self
 

@@ -170,7 +170,7 @@ class SchemaGraph:
         """Return an object by its name, ignoring case."""
         return self.objects.get(name.lower())
 
-    @property
+    @cached_property
     def field_count(self) -> int:
         return sum(len(item.fields) for item in self.objects.values())
 
