@@ -145,4 +145,4 @@ def test_reports_are_arithmetic() -> None:
     assert "memory" not in table
     drawing = bar_chart({"one <a>": one, "two": two}, "A & B")
     texts = [item.text for item in ElementTree.fromstring(drawing).iter() if item.text and item.text.strip()]
-    assert {"A & B", "one <a>", "two", "MRR@5", "0.5", "0.4"} <= set(texts)
+    assert {"A & B", "one <a>", "two", "MRR@5", "0.500", "0.400"} <= set(texts)

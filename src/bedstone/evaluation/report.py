@@ -1,6 +1,7 @@
 """Compare runs of an evaluation as a Markdown table."""
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 TOLERANCE = 1e-9
@@ -49,7 +50,12 @@ def read_figure(run: Mapping[str, Any], path: Sequence[str]) -> float | None:
     value: Any = run
     for key in path:
         value = value.get(key) if isinstance(value, Mapping) else None
-    return float(value) if isinstance(value, int | float) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if isfinite(value) else None
+    except OverflowError:  # a whole number of hundreds of digits
+        return None
 
 
 def _format_number(value: float | None) -> str:

@@ -80,7 +80,10 @@ def run_cases(
         "by_category": {
             name: _quality([outcome for outcome in outcomes if outcome.case.category == name]) for name in categories
         },
-        "results": [{"name": item.case.name, "category": item.case.category, "rank": item.rank} for item in outcomes],
+        "results": [
+            {"name": item.case.name, "query": item.case.query, "category": item.case.category, "rank": item.rank}
+            for item in outcomes
+        ],
     }
 
 
