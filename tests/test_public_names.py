@@ -20,9 +20,11 @@ def test_the_toolkit_offers_what_a_toolset_needs() -> None:
     assert sorted(bedstone.toolkit.__all__) == [
         "Arguments",
         "Audio",
+        "Citation",
         "Content",
         "Embedded",
         "Image",
+        "Links",
         "NavigationItem",
         "NoArguments",
         "Progress",

@@ -1,6 +1,6 @@
 """Build the product from the settings: services, toolsets, servers. The only place where parts meet."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,9 +63,10 @@ async def open_app(settings: Settings) -> AsyncIterator[App]:
     chosen = choose_toolsets(settings)
     if "knowledge" in chosen:
         _check_knowledge(settings)
-    services = make_services(settings)
+    services = make_services(settings, chosen)
     toolsets = {label: build_toolset(label, settings, services) for label in chosen}
     async with AsyncExitStack() as opened:
+        opened.push_async_callback(services.aclose)  # also those that only the search over everything opened
         for toolset in toolsets.values():
             await opened.enter_async_context(toolset.opened())
         yield App(settings, services, toolsets, opened.aclose)
@@ -81,25 +82,39 @@ def open_services(settings: Settings) -> Iterator[Services]:
         anyio.run(services.aclose)
 
 
-def make_services(settings: Settings) -> Services:
-    """Return every service, none of them open yet."""
+def make_services(settings: Settings, chosen: Sequence[str] | None = None) -> Services:
+    """Return every service, none of them open yet; `chosen` are the toolsets to serve."""
     cache = layout.embedding_cache(settings)
     protect_folder(settings.data_folder, is_ours=settings.data_dir is None or settings.data_dir.name == DATA_NAME)
     protect_folder(cache.parent, is_ours=settings.storage.model_cache_path is None)
     embedders = EmbedderPool(settings.embedding, cache)
-    return Services(ServiceContext(settings, embedders), _make_handle)
+
+    def find_sources() -> dict[str, str]:
+        served = _source_titles(chosen or ())
+        return served or _source_titles(_configured_toolsets(settings))  # the search over everything is served alone
+
+    return Services(ServiceContext(settings, embedders), _make_handle, find_sources)
 
 
 def choose_toolsets(settings: Settings) -> list[str]:
     """Return the toolsets that are named in the settings, or all that are configured."""
     if not settings.toolsets:
-        # Of other packages only those with a section that is set: no other start reads the metadata of packages.
-        labels = [*TOOLSETS.builtin, *settings.other_sections]
-        return [label for label in labels if toolset_spec(label).is_configured(settings)]
+        return _configured_toolsets(settings)
     names = list(dict.fromkeys(name.replace("-", "_") for name in settings.toolsets))
     for name in names:
         TOOLSETS.check(name)
     return names
+
+
+def _configured_toolsets(settings: Settings) -> list[str]:
+    # Of other packages only those with a section that is set: no other start reads the metadata of packages.
+    labels = [*TOOLSETS.builtin, *settings.other_sections]
+    return [label for label in labels if toolset_spec(label).is_configured(settings)]
+
+
+def _source_titles(labels: Sequence[str]) -> dict[str, str]:
+    titles = {label: toolset_spec(label).source_title for label in labels}
+    return {label: title for label, title in titles.items() if title}
 
 
 def build_toolset(label: str, settings: Settings, services: Services | None = None) -> Toolset:

@@ -11,14 +11,15 @@ BedstoneError
 ├── NotFound                    name something that exists
 │   ├── UnknownTool, UnknownResource, UnknownPrompt, UnknownTask
 │   ├── FileNotFound, DocumentNotFound, CollectionNotFound               (services.knowledge)
-│   ├── DocumentNotReady, UnreadDocument                                 (services.knowledge)
+│   ├── DocumentNotReady, UnreadDocument, PageNotFound                   (services.knowledge)
 │   ├── ChunkNotFound                                                    (services.docs)
+│   ├── UnknownId, SectionNotFound, UnknownName                          (services)
 │   └── ArticleNotFound, ObjectNotFound, RecordNotFound, UnknownOrg, OrgNotFound
 ├── Unavailable                 wait, or ask an administrator
 │   ├── ReadOnly
 │   ├── StoreUnavailable, StoreDamaged                                   (store)
 │   ├── IndexDamaged, IndexUnwritable                                    (search)
-│   ├── StoreMismatch, TextMissing                                       (services.knowledge)
+│   ├── StoreMismatch, TextMissing, OriginalMissing, RenderingBusy       (services.knowledge)
 │   ├── KbUnreadable                                                     (services)
 │   └── OrgUnavailable, MirrorMissing, MirrorBusy, SyncBusy, NotSynced
 ├── InvalidSetting              fix the configuration
@@ -26,6 +27,7 @@ BedstoneError
 ├── EmptyKnowledgeBase          add documents first                      (services.knowledge)
 ├── ExtractionFailed            repair the file, or add another one      (services.knowledge)
 ├── OcrFailed                   add a better scan                        (services.knowledge)
+├── RenderingFailed             read the text, or download the original  (services.knowledge)
 ├── TaskFailed                  read why the task failed                 (toolsets.knowledge)
 └── SalesforceError             what an org answered
     └── AuthError, PermissionDenied, LimitExceeded, ApiReserveReached, RecordNotFound, OrgUnavailable, KnowledgeDisabled

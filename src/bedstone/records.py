@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+CHUNK_SEPARATOR = "\n\n"  # between the chunks of a docs file that is read whole
 ChangeKind = Literal["put", "delete", "vectors"]
 TaskStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 
@@ -37,7 +38,8 @@ class Chunk:
 
     `text` is quoted, in its original form; `plain` is the same without markup, for search. `breadcrumb` holds the
     headings from the outermost to the chunk's own; `page` is where it begins, in documents that have pages. A chunk
-    with text of several pages or sections has `places`, of which the first is its beginning.
+    with text of several pages or sections has `places`, of which the first is its beginning. `span` is its range in the
+    text of the document, if that is known.
     """
 
     id: str
@@ -49,6 +51,7 @@ class Chunk:
     facets: Mapping[str, str] = field(default_factory=dict)
     page: int | None = None
     places: tuple[Place, ...] = ()
+    span: tuple[int, int] | None = None
 
 
 DocumentAndChunks = tuple[Document, Sequence[Chunk]]
@@ -68,6 +71,7 @@ class ChunkHead:
     facets: Mapping[str, str]
     page: int | None
     places: tuple[Place, ...] = ()
+    span: tuple[int, int] | None = None
 
     @property
     def all_places(self) -> tuple[Place, ...]:

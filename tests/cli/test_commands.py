@@ -40,13 +40,13 @@ def test_on_a_pipe_it_serves_until_the_pipe_closes(handbook: Path, arguments: li
     run = bedstone(*arguments, BEDSTONE_KB__FILE_PATH=str(handbook))
     assert run.returncode == 0
     assert run.stdout == ""
-    assert "Serving knowledge, kb" in run.stderr
+    assert "Serving everything, knowledge, kb" in run.stderr
 
 
 def test_with_nothing_configured_it_serves_the_knowledge_base(tmp_path: Path) -> None:
     run = bedstone("serve", cwd=tmp_path, XDG_CONFIG_HOME=str(tmp_path), XDG_DATA_HOME=str(tmp_path / "data"))
     assert run.returncode == 0
-    assert "Serving knowledge" in run.stderr
+    assert "Serving everything, knowledge" in run.stderr
     assert not (tmp_path / "data").exists()  # nothing is made before it is needed
 
 
@@ -54,7 +54,7 @@ def test_with_nothing_configured_it_serves_the_knowledge_base(tmp_path: Path) ->
 def test_a_typo_in_a_toolset_lists_the_valid_names(name: str) -> None:
     run = bedstone("serve", "--toolsets", name)
     assert run.returncode == 1
-    assert "Valid names: knowledge, docs, kb" in run.stderr
+    assert "Valid names: everything, knowledge, docs, kb" in run.stderr
     assert "conformance" not in run.stderr
 
 
@@ -153,7 +153,7 @@ def test_variables_that_are_no_settings_are_mentioned(handbook: Path) -> None:
         "serve", "--kb-file", handbook, BEDSTONE_KB_FILE="x", BEDSTONE_TOOLSETS="", BEDSTONE_LOG__LEVEL="INFO"
     )
     assert "Unknown environment variable BEDSTONE_KB_FILE. Did you mean BEDSTONE_KB__FILE_PATH?" in run.stderr
-    assert "Serving knowledge, kb" in run.stderr
+    assert "Serving everything, knowledge, kb" in run.stderr
 
 
 def test_doctor_says_what_to_fix(tmp_path: Path, handbook: Path) -> None:

@@ -111,12 +111,12 @@ def test_a_configured_toolset_is_on_and_any_other_only_by_name(project: Project)
         rows = project.json("tools", "list", "--json", *arguments, **environment)
         return list(dict.fromkeys(row["toolset"] for row in rows))
 
-    assert toolsets() == ["knowledge", "diary"]
+    assert toolsets() == ["everything", "knowledge", "diary"]
     assert toolsets("--toolsets", "kb") == ["kb"]
     project.configure("")
-    assert toolsets() == ["knowledge"]
+    assert toolsets() == ["everything", "knowledge"]
     assert toolsets("--toolsets", "diary") == ["diary"]
-    assert toolsets(BEDSTONE_DIARY__FOLDER="diary") == ["knowledge", "diary"]
+    assert toolsets(BEDSTONE_DIARY__FOLDER="diary") == ["everything", "knowledge", "diary"]
 
 
 def test_its_tools_answer_on_the_command_line(project: Project) -> None:
@@ -142,17 +142,21 @@ def test_its_page_navigation_figures_and_source_are_part_of_the_site(server: Lis
 
     home = page("/")
     assert '<a href="/diary">Diary</a>' in home
-    assert "2031-05-05" in home
+    assert "2 entries" in home
+    assert 'datetime="2031-05-05' in home
     entries = page("/diary")
-    assert '<a href="/diary" aria-current="page">Diary</a>' in entries
+    assert '<a href="/diary" aria-current="page">' in entries
     assert '<a href="/diary/2031-05-04">2031-05-04</a> Repaired the lantern &lt;again&gt;.' in entries
     assert "Sailed home." in page("/diary/2031-05-05")
     assert "No entry for 2031-05-06." in page("/diary/2031-05-06", 404)
     assert "Not a day: &#39;today&#39;." in page("/diary/today", 404)
     found = page("/search?q=lanterns")
-    assert '<h3><a href="/diary/2031-05-04">04 May 2031</a></h3>' in found
+    assert '<h2><a href="/diary/2031-05-04">04 May 2031</a></h2>' in found
     assert "Repaired the <mark>lantern</mark> &lt;again&gt;." in found
-    assert "<h2>Diary" in page("/search?q=lanterns&in=diary")
+    assert "Diary <b>1</b>" in page("/search?q=lanterns&in=diary")
+    params = {"name": "fetch", "arguments": {"id": "diary:2031-05-04"}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    assert "Repaired the lantern" in server.post("/mcp/tools/call", call)[1].decode()
 
 
 def test_agents_reach_it_at_its_own_address(server: Listening) -> None:

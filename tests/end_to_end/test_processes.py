@@ -80,7 +80,7 @@ def test_a_listening_server_tells_a_person_where_it_is(tmp_path: Path) -> None:
         assert json.loads(text[text.index("{\n") : text.rindex("}") + 1])["mcpServers"]["bedstone"]["type"] == "http"
         status, page = server.request("GET", "/")
     assert status == 200
-    assert b"get_kb_content" in page
+    assert b"Knowledge file" in page
 
 
 @pytest.mark.parametrize(("transport", "open_path", "closed_path"), [("sse", "/messages/", "/mcp"), ("ws", "", "/sse")])
@@ -156,7 +156,7 @@ def test_make_run_serves_the_demo() -> None:
         try:
             _wait_for(port)
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as page:
-                assert "Knowledge base file" in page.read().decode()
+                assert "Knowledge file" in page.read().decode()
         finally:
             os.killpg(process.pid, signal.SIGINT)
             process.wait(15)

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,13 @@ SCORE_TOLERANCE = 0.03  # processors round quantised vectors differently
 MAX_TIE_GAP = 0.02
 MIN_CUT_LIST = 3
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-VERSION = re.compile(r"Bedstone \d+\.\d+\.\d+")
+# What differs from run to run, and what stands for it.
+VARYING = (
+    (re.compile(r"Bedstone \d+\.\d+\.\d+"), "Bedstone <version>"),
+    (re.compile(r"~[0-9a-f]{8}\b"), "~<id>"),
+)
 TIMING = re.compile(r"(_ms|_seconds|age_hours|ageHours)$")
 CURSORS = ("next_cursor", "nextCursor")
-DECIMAL = re.compile(r"\d+\.\d+")
-INVISIBLE = ("script", "style", "template")
 
 
 def load(name: str) -> list[dict[str, Any]]:
@@ -79,7 +80,9 @@ class Names:
         for name, known in self._values.items():
             if name != "cursor" and known:
                 text = text.replace(known, f"{{{name}}}")
-        return self._now.sub("<now>", UUID.sub("<id>", VERSION.sub("Bedstone <version>", text)))
+        for pattern, name in VARYING:
+            text = pattern.sub(name, text)
+        return self._now.sub("<now>", UUID.sub("<id>", text))
 
 
 def _rows(value: Any) -> Iterator[dict[str, Any]]:
@@ -138,44 +141,3 @@ def _ties(rows: list[Any]) -> Iterator[tuple[int, int]]:
         if number == len(rows) or abs(_score(rows[number - 1]) - _score(rows[number])) > MAX_TIE_GAP:  # type: ignore[operator]
             yield start, number
             start = number
-
-
-class _Page(HTMLParser):
-    """The visible text of a page, one line per piece, and its links."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.text: list[str] = []
-        self.links: list[str] = []
-        self._hidden = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._hidden += tag in INVISIBLE
-        self.links += [value for name, value in attrs if name in ("href", "action") and value]
-
-    def handle_endtag(self, tag: str) -> None:
-        self._hidden -= tag in INVISIBLE
-
-    def handle_data(self, data: str) -> None:
-        if not self._hidden and data.strip():
-            self.text.append(" ".join(data.split()))
-
-
-def page_of(html: str) -> dict[str, list[str]]:
-    """Reduce a page to what a person can read and follow."""
-    page = _Page()
-    page.feed(html)
-    return {"text": page.text, "links": list(dict.fromkeys(page.links))}
-
-
-def page_differences(expected: list[str], actual: list[str], place: str) -> list[str]:
-    """Compare lines of a page; decimals are scores, and compared within the tolerance."""
-    if place.startswith("/search"):  # results with nearly the same score may change places
-        expected, actual = sorted(expected), sorted(actual)
-    found = [] if len(expected) == len(actual) else [f"{place}: {len(expected)} lines, now {len(actual)}"]
-    for one, other in zip(expected, actual, strict=False):
-        pairs = zip(DECIMAL.findall(one), DECIMAL.findall(other), strict=False)
-        is_near = all(abs(float(first) - float(second)) <= SCORE_TOLERANCE for first, second in pairs)
-        if not is_near or DECIMAL.split(one) != DECIMAL.split(other):
-            found.append(f"{place}: {one!r}, now {other!r}")
-    return found

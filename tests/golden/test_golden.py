@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from golden.recording import Names, differences, load, page_differences, page_of, save
+from golden.recording import Names, differences, load, save
 from support.demo_org import Running, log_in
 from support.processes import BEDSTONE, Listening, bedstone, listening
 
@@ -101,7 +101,8 @@ def demo_server(demo: Running, tmp_path_factory: pytest.TempPathFactory) -> Iter
         assert done.returncode == 0, done.stderr
     with listening("--config", config, log=folder / "log") as server:
         places = {"command": str(BEDSTONE), "folder": str(folder)}
-        names = Names(**places, org=f"localhost:{demo.port}", server=f"127.0.0.1:{server.port}")
+        addresses = {"org": f"localhost:{demo.port}", "page": f"localhost:{server.port}"}
+        names = Names(**places, **addresses, server=f"127.0.0.1:{server.port}")
         started = Demo(server, names)
         _wait_for_documents(started)
         yield started
@@ -126,21 +127,6 @@ def _check(name: str, rows: list[dict[str, Any]], found: list[str]) -> None:
         save(name, rows)
     else:
         assert not found, f"{len(found)} differences:\n" + "\n".join(found[:MAX_SHOWN])
-
-
-def test_pages_are_as_recorded(demo_server: Demo) -> None:
-    rows, found = [], []
-    for row in load("pages.json"):
-        address = demo_server.names.fill(row["address"])
-        status, body = demo_server.server.request("GET", address, headers={"accept": "text/html"})
-        page = demo_server.names.clean(page_of(body.decode()))
-        rows.append({"address": row["address"], "status": status, **page})
-        if not IS_UPDATE:
-            found += differences(row["status"], status, row["address"])
-            for part in ("text", "links"):
-                found += page_differences(row[part], page[part], f"{row['address']} {part}")
-    assert len(rows) >= 40
-    _check("pages.json", rows, found)
 
 
 def test_reports_on_queries_are_as_recorded(demo_server: Demo) -> None:

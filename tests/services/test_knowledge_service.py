@@ -182,7 +182,7 @@ def test_a_list_has_what_is_stored_in_process_and_failed(tmp_path: Path, write: 
         ("b.txt", "pending"),
     ]
     assert shown(base.list_documents(ListQuery(filename="SCAN"))) == [("scan.pdf", "failed")]
-    assert base.count_values() == {
+    assert base.overview().values == {
         "format": {"txt": 2, "pdf": 2},
         "status": {"pending": 2, "completed": 1, "failed": 1},
         "method": {"ocr": 1},

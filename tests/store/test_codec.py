@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bedstone.records import Document, ProgressSnapshot, Task, TaskError, TaskRetry
+from bedstone.records import Document, Place, ProgressSnapshot, Task, TaskError, TaskRetry
 from bedstone.store.codec import (
     OUTCOME_KEYS,
     decode_breadcrumb,
@@ -15,6 +15,7 @@ from bedstone.store.codec import (
     decode_facets,
     decode_task,
     decode_text,
+    encode_breadcrumb,
     encode_document,
     encode_facets,
     encode_task,
@@ -128,4 +129,11 @@ def test_documents_and_tasks_are_written_as_before() -> None:
 
 
 def test_headings_of_earlier_versions_are_read() -> None:
-    assert decode_breadcrumb('["Guide", "Set up"]') == (("Guide", "Set up"), ())
+    assert decode_breadcrumb('["Guide", "Set up"]') == (("Guide", "Set up"), (), None)
+
+
+def test_a_chunk_keeps_its_range_in_the_document() -> None:
+    places = (Place(0, 0, 1, ("Guide",)), Place(5, 7, 2, ("Guide", "Set up")))
+    for known in ((), places):
+        for span in (None, (12, 90)):
+            assert decode_breadcrumb(encode_breadcrumb(("Guide",), known, span)) == (("Guide",), known, span)

@@ -278,6 +278,22 @@ def test_old_tasks_are_forgotten_but_never_the_last_ones(store: Store) -> None:
     assert {item.id for item in store.tasks({"completed", "queued"})} == {"3", "4", "waiting"}
 
 
+def test_finished_tasks_come_last_first_in_pages_and_are_counted(store: Store) -> None:
+    for number in range(4):
+        store.put_task(task(f"read {number}", "completed", finished_at=float(number)))
+    store.put_task(task("failed", "failed", finished_at=9.0))
+    store.put_task(task("dismissed", "failed", finished_at=8.0, is_dismissed=True))
+    store.put_task(task("waiting"))
+    finished: set[TaskStatus] = {"completed", "failed", "cancelled"}
+    order = ["failed", "dismissed", "read 3", "read 2", "read 1", "read 0"]
+    assert [item.id for item in store.finished_tasks(finished)] == order
+    assert [item.id for item in store.finished_tasks(finished, offset=1, limit=2)] == order[1:3]
+    assert [item.id for item in store.finished_tasks({"failed"}, dismissed=False)] == ["failed"]
+    assert store.finished_tasks({"queued"}) == []
+    assert (store.count_tasks(finished), store.count_tasks({"queued"})) == (6, 1)
+    assert (store.count_tasks({"failed"}), store.count_tasks({"failed"}, dismissed=False)) == (2, 1)
+
+
 def test_chunks_are_counted_by_document(store: Store) -> None:
     store.put([(document("a"), chunks("a", 2)), (document("b"), chunks("b", 3)), (document("c"), [])])
     assert store.chunk_counts() == {"a": 2, "b": 3}
@@ -386,6 +402,14 @@ def test_a_store_can_be_closed_while_other_threads_read(tmp_path: Path) -> None:
     """)
     done = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_closed_store_refuses_a_thread_that_has_not_read_before(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.sqlite")
+    store.close()
+    for read in (store.counts, store.version):
+        with pytest.raises(sqlite3.ProgrammingError):
+            read()
 
 
 def test_one_holder_has_a_lock_at_a_time(store: Store) -> None:

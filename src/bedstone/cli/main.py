@@ -13,6 +13,7 @@ from bedstone.permissions import create_private_files
 
 COMMANDS = {
     "serve": "bedstone.cli.serve:serve",
+    "search": "bedstone.cli.search:search",
     "tools": "bedstone.cli.tools:tools",
     "knowledge": "bedstone.cli.knowledge:knowledge",
     "docs": "bedstone.cli.docs:docs",

@@ -187,16 +187,14 @@ def _announce(app: App, demo_url: str | None) -> None:
 
 
 def _page_options(app: App, access: "Access", arguments: Sequence[str]) -> "PageOptions":
-    from bedstone.cli.clients import client_configurations
+    from bedstone.cli.clients import client_setups
     from bedstone.web import PageOptions
 
     token, settings = app.settings.access_token, app.settings
     program = str(Path(sys.executable).with_name("bedstone"))
     evaluation = (program, "eval", "run", "--cases", "demo/questions.json", "--data-dir", str(settings.data_folder))
     return PageOptions(
-        client_configurations=lambda base: client_configurations(
-            f"{base}/mcp", guarded=token is not None, start=(program, arguments)
-        ),
+        client_setups=lambda base: client_setups(f"{base}/mcp", guarded=token is not None, start=(program, arguments)),
         evaluation_command=shlex.join((*evaluation, "--", program, "serve", *arguments)),
         data_folder=app.settings.data_folder,
         read_only=app.settings.read_only,

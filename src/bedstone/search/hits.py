@@ -79,13 +79,14 @@ class Hit:
     """A chunk that is returned; `score` is its relevance from 0 to 1.
 
     The profile of the search says whether it has a snippet or its own texts, and whether it has its document. A hit
-    with its own texts has the place in them that matched.
+    with its own texts has the place in them that matched; `plain` is the text without markup of any hit.
     """
 
     head: "ChunkHead"
     score: float
     matched_by: str
     snippet: Snippet = Snippet("")
+    plain: str = ""
     chunk: "StoredChunk | None" = None
     document: "Document | None" = None
     place: "Place | None" = None

@@ -18,6 +18,10 @@ LENGTH_SHARE = 0.4
 USUAL_LENGTH = 500  # characters
 CONTEXT_TIMES = 3
 TIE_STEP = 0.0001
+STRONG_SCORE = 0.5  # from it on, a hit probably answers the query
+GOOD_SCORE = 0.2  # below it, a hit shares words with the query, and little more
+
+Band = Literal["strong", "good", "weak"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,11 @@ def relevance(query: QueryTerms, evidence: Evidence, kind: Kind, semantic_share:
     if share < 1:
         logit += (1 - share) * _logit(query, evidence, "keyword")
     return _logistic(logit)
+
+
+def band_of(score: float) -> Band:
+    """Return a score in a word."""
+    return "strong" if score >= STRONG_SCORE else "good" if score >= GOOD_SCORE else "weak"
 
 
 def nearness(cosine: float | None, min_similarity: float) -> float | None:

@@ -186,7 +186,7 @@ class Retriever:
                 shown = snippet(plain, matcher, nearest, found)
             else:
                 place = matched_place(head, len(plain), found, query.weights, nearest)
-            drafts.append(Hit(head, 0.0, candidate.matched_by(min_similarity), shown, chunk, document, place))
+            drafts.append(Hit(head, 0.0, candidate.matched_by(min_similarity), shown, plain, chunk, document, place))
         return [
             replace(hit, score=round(score, 4))
             for hit, score in zip(drafts, make_non_increasing(scores), strict=True)

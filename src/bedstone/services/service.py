@@ -3,14 +3,16 @@
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from anyio import to_thread
 
-from bedstone.errors import BedstoneError
+from bedstone.errors import BedstoneError, NotFound
 
 if TYPE_CHECKING:
     from bedstone.search.embedding import EmbedderPool
@@ -19,7 +21,78 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-DATE = slice(0, len("2026-01-01"))  # the day of an ISO time, for figures
+StateKind = Literal["good", "busy", "warn", "bad"]
+
+
+@dataclass(frozen=True)
+class State:
+    """How a source is, in a word or two, and the page with more about it."""
+
+    kind: StateKind
+    text: str
+    address: str = ""
+
+
+READY = State("good", "Ready")
+
+
+@dataclass(frozen=True)
+class NamedPage:
+    """A page by the name of what it shows; `detail` tells apart what has the same name."""
+
+    title: str
+    address: str
+    detail: str = ""
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """Return an ISO time; None for anything else."""
+    try:
+        return datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+
+
+def format_count(count: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun: 1 file, 2,404 files."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a source holds, for people: `count` for the menu, `amount` in words, when it last changed, its states.
+
+    `running` is how many of its tasks are active.
+    """
+
+    amount: str = ""
+    count: int | None = None
+    changed_at: datetime | None = None
+    states: Sequence[State] = (READY,)
+    running: int = 0
+    is_empty: bool = False
+
+
+@dataclass(frozen=True)
+class SyncFacts:
+    """What a service keeps up to date: what, from where, how it went last and when it runs next.
+
+    `last_at` is when it last succeeded, `failed_at` when it failed after that, for `problem`. `progress` says how far a
+    running one is, `rhythm` in words when it runs. `name` is what `sync_now` takes; empty if it cannot be asked for.
+    """
+
+    what: str
+    origin: str = ""
+    last_at: datetime | None = None
+    next_at: datetime | None = None
+    result: str = ""
+    problem: str = ""
+    is_running: bool = False
+    name: str = ""
+    rhythm: str = ""
+    verb: str = "Sync now"
+    progress: str = ""
+    failed_at: datetime | None = None
 
 
 class Service:
@@ -37,9 +110,21 @@ class Service:
         """Return what keeps the service from working right now; `/readyz` reports it."""
         return ()
 
-    async def figures(self) -> Sequence[tuple[str, str]]:
-        """Return how much there is, in what state and how fresh, as labels and values for people."""
+    async def find_names(self, text: str, limit: int) -> "Sequence[NamedPage]":
+        """Return what has a text in its name, to jump to; people type it letter by letter, so it must be cheap."""
         return ()
+
+    async def summary(self) -> Summary:
+        """Return how much there is, in what state and how fresh; pages show it, so it must be cheap."""
+        return Summary()
+
+    def syncs(self) -> Sequence[SyncFacts]:
+        """Return what is kept up to date, for people; may block for a moment."""
+        return ()
+
+    async def sync_now(self, name: str) -> None:
+        """Begin a sync in the background, unless it is running."""
+        raise NotFound(f"Nothing called {name!r} is synced.")
 
 
 S = TypeVar("S", bound=Service)
@@ -51,6 +136,7 @@ class ServiceContext:
 
     settings: "Settings"
     embedders: "EmbedderPool"
+    services: "Services | None" = None
 
 
 class Handle(Generic[S]):
@@ -138,14 +224,26 @@ class Handle(Generic[S]):
 
 
 class Services:
-    """Every service by the label of its toolset, each opened when it is first needed."""
+    """Every service by the label of its toolset, each opened when it is first needed.
+
+    `find_sources` returns what people call each source that the product serves, by the label of its toolset.
+    """
 
     def __init__(
-        self, context: ServiceContext, make_handle: Callable[[str, ServiceContext], Handle[Any] | None]
+        self,
+        context: ServiceContext,
+        make_handle: Callable[[str, ServiceContext], Handle[Any] | None],
+        find_sources: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        self.context = context
+        self.context = replace(context, services=self)
         self._make_handle = make_handle
+        self._find_sources = find_sources
         self._handles: dict[str, Handle[Any] | None] = {}
+
+    @cached_property
+    def sources(self) -> Mapping[str, str]:
+        """What can be searched: titles by the labels of toolsets."""
+        return self._find_sources()
 
     def handle(self, label: str) -> Handle[Any] | None:
         """Return the handle of a toolset's service; None if the toolset has none."""

@@ -2,17 +2,23 @@
 
 import logging
 import stat
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from anyio import to_thread
 
 from bedstone.errors import Unavailable
-from bedstone.services.service import Service, ServiceContext
+from bedstone.services.service import Service, ServiceContext, Summary, format_count
 from bedstone.settings.own_files import OwnFiles
+
+if TYPE_CHECKING:  # the engine is imported when the text is first searched
+    from bedstone.search.embedder import Embedder
+    from bedstone.services.catalog import FetchedText, FindRequest, Found
+    from bedstone.services.text_search import TextSearch
 
 logger = logging.getLogger(__name__)
 
@@ -40,15 +46,29 @@ class TextFile(Service):
     """Serves the newest readable state of one file without reading it twice."""
 
     is_fast = True
+    schemes = ("kb",)
 
     def __init__(
-        self, path: Path | None, *, reload: Reload = "on-change", is_own: Callable[[Path], bool] = lambda _: False
+        self,
+        path: Path | None,
+        *,
+        reload: Reload = "on-change",
+        is_own: Callable[[Path], bool] = lambda _: False,
+        get_embedder: "Callable[[], Embedder | None]" = lambda: None,
     ) -> None:
         """Serve a file, unless it is one of the server itself."""
         self._path = path
         self._is_own = is_own
         self._reload = reload
+        self._get_embedder = get_embedder
         self._snapshot: Snapshot | None = None
+        self._search: tuple[Snapshot, TextSearch] | None = None
+        self._searching = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return self._path.name if self._path is not None else ""
 
     @property
     def current(self) -> Snapshot | None:
@@ -81,12 +101,45 @@ class TextFile(Service):
         snapshot = self.current or self.load()
         return [snapshot.problem] if snapshot.problem else []
 
-    async def figures(self) -> Sequence[tuple[str, str]]:
-        """Return the state and the size of the text, and when it last changed."""
+    async def summary(self) -> Summary:
+        """Return the size of the text, and when it last changed."""
         file = await self.read()
-        changed = [("changed", file.modified.date().isoformat())] if file.modified else []
-        state = "available" if file.problem is None else "unavailable"
-        return [("state", state), ("characters", f"{len(file.text):,}"), *changed]
+        return Summary(format_count(len(file.text), "character"), changed_at=file.modified, is_empty=not file.text)
+
+    async def find(self, request: "FindRequest") -> "Found":
+        """Return the best sections for the search over everything."""
+        from bedstone.services.text_finding import find_sections  # noqa: PLC0415 - loads the engine
+
+        return await to_thread.run_sync(find_sections, self, await self.readable(), request)
+
+    async def fetch(self, scheme: str, name: str) -> "FetchedText":
+        """Return the whole text, or one of its sections."""
+        from bedstone.services.text_finding import fetch_section  # noqa: PLC0415 - loads the engine
+
+        return await to_thread.run_sync(fetch_section, self.name, await self.readable(), name)
+
+    async def readable(self) -> Snapshot:
+        """Return the file as it is now, or raise `KbUnreadable`."""
+        file = await self.read()
+        if file.problem is not None:
+            raise KbUnreadable(file.problem)
+        return file
+
+    def search_of(self, snapshot: Snapshot) -> "TextSearch":
+        """Return the index of a version of the text, built if it is another one than before; blocks."""
+        from bedstone.services.text_search import TextSearch  # noqa: PLC0415 - loads the engine
+
+        with self._searching:
+            if self._search is None or self._search[0] is not snapshot:
+                if self._search is not None:
+                    self._search[1].close()
+                self._search = (snapshot, TextSearch(self.name, snapshot.text, self._get_embedder))
+            return self._search[1]
+
+    async def aclose(self) -> None:
+        """Stop making vectors."""
+        if self._search is not None:
+            self._search[1].close()
 
     def _log(self, snapshot: Snapshot) -> None:
         if snapshot.problem:
@@ -99,7 +152,12 @@ class TextFile(Service):
 def open_text_file(context: ServiceContext) -> TextFile:
     """Return the configured knowledge base file, read once."""
     settings = context.settings
-    file = TextFile(settings.kb.file_path, reload=settings.kb.reload, is_own=OwnFiles.of(settings).contain)
+    file = TextFile(
+        settings.kb.file_path,
+        reload=settings.kb.reload,
+        is_own=OwnFiles.of(settings).contain,
+        get_embedder=context.embedders.get,
+    )
     file.load()
     return file
 

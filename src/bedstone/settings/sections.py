@@ -47,6 +47,11 @@ class McpSettings(Section):
     )
     host: str = Field("127.0.0.1", description="Address to listen on; anything but loopback requires a token")
     port: int = Field(3000, description="Port to listen on", ge=1, le=65535)
+    public_url: str | None = Field(
+        None,
+        pattern=r"^https?://[^\s/]+(/\S*)?$",
+        description="Address under which people open the page, such as https://kb.example.org; answers link to it",
+    )
     token: SecretStr | None = Field(
         None, description="Bearer token that every request must carry; prefer token_file", min_length=1
     )

@@ -98,18 +98,20 @@ def _decode_progress(saved: Mapping[str, Any] | None, share: float | None) -> Pr
 
 def encode_chunk(chunk: Chunk) -> tuple[Any, ...]:
     """Return the columns of a chunk: id, level, breadcrumb, heading, page, text and plain text."""
-    breadcrumb = encode_breadcrumb(chunk.breadcrumb, chunk.places)
+    breadcrumb = encode_breadcrumb(chunk.breadcrumb, chunk.places, chunk.span)
     texts = encode_text(chunk.text), encode_text(chunk.plain)
     return chunk.id, chunk.level, breadcrumb, chunk.heading, chunk.page, *texts
 
 
-def encode_breadcrumb(breadcrumb: Sequence[str], places: Sequence[Place] = ()) -> str:
-    """Return the headings of a chunk as text, with its places if there are several.
+def encode_breadcrumb(
+    breadcrumb: Sequence[str], places: Sequence[Place] = (), span: tuple[int, int] | None = None
+) -> str:
+    """Return the headings of a chunk as text, with its places if there are several, and its span if it is known.
 
     A place is written as what differs from the one before: start, start in the original, page, how many headings it
     shares, and its further headings. Stores of earlier versions have headings alone.
     """
-    if not places:
+    if not places and span is None:
         return json.dumps(breadcrumb, ensure_ascii=False)
     rows, before = [], tuple(breadcrumb)
     for place in places:
@@ -117,20 +119,22 @@ def encode_breadcrumb(breadcrumb: Sequence[str], places: Sequence[Place] = ()) -
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         rows.append([place.start, place.text_start, place.page, shared, *place.breadcrumb[shared:]])
         before = place.breadcrumb
-    return json.dumps({"headings": list(breadcrumb), "places": rows}, ensure_ascii=False)
+    known = {"headings": list(breadcrumb), "places": rows} | ({"span": span} if span is not None else {})
+    return json.dumps(known, ensure_ascii=False)
 
 
-def decode_breadcrumb(text: str) -> tuple[tuple[str, ...], tuple[Place, ...]]:
-    """Return the headings and the places of a chunk."""
+def decode_breadcrumb(text: str) -> tuple[tuple[str, ...], tuple[Place, ...], tuple[int, int] | None]:
+    """Return the headings, the places and the span of a chunk."""
     found = json.loads(text)
     if isinstance(found, list):
-        return tuple(found), ()
+        return tuple(found), (), None
     trail = headings = tuple(found["headings"])
     places = []
     for start, text_start, page, shared, *further in found["places"]:
         trail = (*trail[:shared], *further)
         places.append(Place(start, text_start, page, trail))
-    return headings, tuple(places)
+    span = found.get("span")
+    return headings, tuple(places), (span[0], span[1]) if span else None
 
 
 def encode_text(text: str) -> bytes:
@@ -160,8 +164,9 @@ def decode_chunk(row: Any) -> StoredChunk:
 def decode_head(row: Any) -> ChunkHead:
     """Return the head of a row: rowid, document, position, id, heading, level, breadcrumb, facets, page."""
     rowid, document, position, identity, heading, level, breadcrumb, facets, page = row
-    headings, places = _breadcrumb(breadcrumb)
-    return ChunkHead(rowid, document, position, identity, heading, level, headings, decode_facets(facets), page, places)
+    headings, places, span = _breadcrumb(breadcrumb)
+    place = (rowid, document, position, identity, heading, level)
+    return ChunkHead(*place, headings, decode_facets(facets), page, places, span)
 
 
 @lru_cache(maxsize=4096)

@@ -177,6 +177,14 @@ class Store(Protocol):
     def tasks(self, statuses: Collection[TaskStatus], *, limit: int = 1000) -> list[Task]:
         """Return tasks with one of these statuses, the oldest first."""
 
+    def finished_tasks(
+        self, statuses: Collection[TaskStatus], *, dismissed: bool = True, offset: int = 0, limit: int = 1000
+    ) -> list[Task]:
+        """Return finished tasks with one of these statuses, the last to finish first."""
+
+    def count_tasks(self, statuses: Collection[TaskStatus], *, dismissed: bool = True) -> int:
+        """Return how many tasks have one of these statuses, with dismissed ones or without."""
+
     def prune_tasks(self, before: float, keep: int) -> None:
         """Delete tasks that finished before a time, but never the last `keep` that finished."""
 

@@ -64,6 +64,11 @@ CREATE INDEX IF NOT EXISTS document_by_digest ON document(digest);
 CREATE INDEX IF NOT EXISTS document_by_added ON document(CAST(json_extract(metadata, '$.added') AS REAL) DESC, id);
 CREATE INDEX IF NOT EXISTS document_by_contexts ON document(json_extract(metadata, '$.contexts'), id);
 CREATE INDEX IF NOT EXISTS document_by_source ON document(json_extract(metadata, '$.source'));
+CREATE INDEX IF NOT EXISTS document_by_filename ON document(json_extract(metadata, '$.filename'));
+CREATE INDEX IF NOT EXISTS document_by_state ON document(
+    json_extract(metadata, '$.status'), json_extract(metadata, '$.format'), json_extract(metadata, '$.method')
+);
+CREATE INDEX IF NOT EXISTS task_by_finished ON task(finished, id);
 CREATE TABLE IF NOT EXISTS cancel_request(task TEXT PRIMARY KEY);
 """
 OLD_CANCEL_PREFIX = "cancel:"  # where earlier versions kept requests to cancel, among the named values
@@ -132,9 +137,13 @@ def readable_json(value: str) -> str:
     return f"iif(json_valid({value}), {value}, repair_json({value}))"
 
 
-def where_clause(conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
-    """Return the clause for documents that meet every condition, and its parameters."""
-    pairs = [_condition(item) for item in conditions]
+def where_clause(conditions: Sequence[Condition], *, in_order: bool = False) -> tuple[str, list[Any]]:
+    """Return the clause for documents that meet every condition, and its parameters.
+
+    A list `in_order` walks the documents, mostly along an index of its order, and stops after a page; everything else
+    looks up the documents in the indexes of its conditions.
+    """
+    pairs = [_condition(item, in_order=in_order) for item in conditions]
     text = " AND ".join(text for text, _ in pairs)
     return f"WHERE {text}" if pairs else "", [value for _, values in pairs for value in values]
 
@@ -148,17 +157,26 @@ def order_clause(order: Order | None) -> str:
     return f"ORDER BY {key} {'DESC' if order.descending else 'ASC'}, id"
 
 
-def _condition(condition: Condition) -> tuple[str, list[Any]]:
+def _condition(condition: Condition, *, in_order: bool) -> tuple[str, list[Any]]:
     value = attribute(condition.name)
     match condition:
         case AttributeIn(_, values):
-            return f"{value} IN (SELECT value FROM json_each(?))", [json.dumps(values)]
+            return f"{'+' * in_order}{value} IN (SELECT value FROM json_each(?))", [json.dumps(values)]
         case AttributeBetween(_, low, high):
             return f"CAST({value} AS REAL) >= ? AND CAST({value} AS REAL) < ?", [low, high]
         case AttributeContains(_, text):
-            return f"instr(fold_case(coalesce({value}, '')), ?)", [text.lower()]
+            return _contains(value, text, in_order=in_order)
         case AttributeHas(_, values, key):
             return _has_whole(value, values) if key is None else _has_member(value, key, values)
+
+
+def _contains(value: str, text: str, *, in_order: bool) -> tuple[str, list[Any]]:
+    """Return the condition for a part of a text."""
+    if in_order:
+        return f"instr(fold_case(coalesce({value}, '')), ?)", [text.lower()]
+    found = f"SELECT text FROM (SELECT DISTINCT {value} AS text FROM document) WHERE instr(fold_case(text), ?)"
+    missing = "" if text else f" OR {value} IS NULL"
+    return f"({value} IN ({found}){missing})", [text.lower()]
 
 
 def _has_whole(value: str, values: Sequence[Any]) -> tuple[str, list[Any]]:

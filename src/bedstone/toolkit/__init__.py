@@ -1,6 +1,8 @@
 """Tools, resources and prompts, independent of the protocol."""
 
+from bedstone.toolkit.citation import Citation
 from bedstone.toolkit.content import Audio, Content, Embedded, Image, Text
+from bedstone.toolkit.links import Links
 from bedstone.toolkit.models import Arguments, NoArguments, Result
 from bedstone.toolkit.prompt import Prompt, PromptArgument, PromptMessage
 from bedstone.toolkit.reply import Reply
@@ -13,9 +15,11 @@ from bedstone.toolkit.toolset import Toolset
 __all__ = [
     "Arguments",
     "Audio",
+    "Citation",
     "Content",
     "Embedded",
     "Image",
+    "Links",
     "NavigationItem",
     "NoArguments",
     "Progress",

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from bedstone.toolkit.links import Links
 
 if TYPE_CHECKING:
     from bedstone.services.service import Handle, Service, ServiceContext
@@ -23,14 +25,21 @@ class ToolsetContext:
         """Return whether calls that change something are refused."""
         return self.settings.read_only
 
+    @property
+    def links(self) -> Links:
+        """Return how answers link to pages."""
+        return Links.of(self.settings)
+
 
 @dataclass(frozen=True)
 class NavigationItem:
-    """An entry of the page's navigation."""
+    """An entry of the page's menu; `icon` is the name of a symbol in `web/static/icons.svg`."""
 
     key: str
     address: str
     title: str
+    icon: str = "file"
+    group: Literal["sources", "work"] = "sources"
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ __all__ = ["TOOLSETS", "toolset_spec"]
 TOOLSETS: Kind[ToolsetSpec | type[Toolset]] = Kind(
     "toolsets",
     {
+        "everything": "bedstone.toolsets.everything.spec:SPEC",
         "knowledge": "bedstone.toolsets.knowledge.spec:SPEC",
         "docs": "bedstone.toolsets.docs.spec:SPEC",
         "kb": "bedstone.toolsets.kb.spec:SPEC",

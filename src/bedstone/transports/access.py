@@ -26,7 +26,8 @@ from bedstone.transports.page_sessions import PageSessions
 logger = logging.getLogger(__name__)
 
 OPEN_PATHS = re.compile(
-    r"/healthz|/readyz|/\.well-known/oauth-protected-resource(/.*)?|/login|/static/(style\.css|icon\.svg)"
+    r"/healthz|/readyz|/\.well-known/oauth-protected-resource(/.*)?|/login|"
+    r"/static/(tokens\.css|components\.css|icon\.svg|icons\.svg|theme\.js|app\.js)"  # what the login page needs
 )
 MCP_PATHS = re.compile(r"(/[\w-]+)?/(mcp|sse|messages)(/.*)?")  # for agents: page sessions do not count here
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -34,6 +35,7 @@ UNAUTHORIZED = 401
 TOO_MANY_REQUESTS = 429
 RATE_LIMITED = -32000  # a JSON-RPC code for servers
 ANY_HOST = "*"
+NAVIGATE = "navigate"
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,8 @@ class Guard:
                 f"Origin not allowed: {origin!r}. Add it to the setting mcp.allowed_origins, "
                 "or the host name of a reverse proxy to mcp.allowed_hosts.",
             )
-        if origin is None and is_mcp and headers.get("sec-fetch-site") in FOREIGN_SITES:
+        is_link = not is_mcp and headers.get("sec-fetch-mode", NAVIGATE) == NAVIGATE  # no picture, no script
+        if origin is None and not is_link and headers.get("sec-fetch-site") in FOREIGN_SITES:
             return Refusal(403, "A page of another origin sent this request.")
         return None
 

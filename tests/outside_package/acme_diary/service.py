@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 
 from anyio import to_thread
@@ -11,8 +11,8 @@ from acme_diary.settings import DiarySettings
 from bedstone.errors import InvalidSetting, NotFound
 from bedstone.search.matching import Matcher
 from bedstone.search.snippets import snippet
-from bedstone.services.catalog import FindRequest, Found, FoundItem
-from bedstone.services.service import Service, ServiceContext
+from bedstone.services.catalog import FetchedText, FindRequest, Found, FoundItem
+from bedstone.services.service import Service, ServiceContext, Summary, format_count
 
 
 class EntryNotFound(NotFound):
@@ -29,6 +29,8 @@ class Entry:
 
 class DiaryService(Service):
     """Reads, writes and searches the entries."""
+
+    schemes = ("diary",)  # ids in the search over everything begin with it
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -56,11 +58,11 @@ class DiaryService(Service):
         """Return what keeps the diary from working; `/readyz` and the home page report it."""
         return [] if self._folder.is_dir() else [f"The diary folder {self._folder} does not exist."]
 
-    async def figures(self) -> Sequence[tuple[str, str]]:
-        """Return the facts that the home page shows."""
+    async def summary(self) -> Summary:
+        """Return what the home page and the menu show."""
         entries = await to_thread.run_sync(self.entries)
-        newest = [("newest", str(entries[0].day))] if entries else []
-        return [("entries", str(len(entries))), *newest]
+        newest = datetime.combine(entries[0].day, time.min, UTC) if entries else None
+        return Summary(format_count(len(entries), "entry", "entries"), len(entries), newest, is_empty=not entries)
 
     async def find(self, request: FindRequest) -> Found:
         """Return the entries with the most terms of a query: a source of the search over everything."""
@@ -76,6 +78,14 @@ class DiaryService(Service):
         items.sort(key=lambda item: -(item.score or 0))
         return Found(items[: request.limit])
 
+    async def fetch(self, scheme: str, name: str) -> FetchedText:
+        """Return the text of an id that `find` returned."""
+        try:
+            entry = await to_thread.run_sync(self.entry, date.fromisoformat(name))
+        except ValueError:
+            raise EntryNotFound(f"{name!r} is not a day. Use an id such as diary:2031-05-04.") from None
+        return FetchedText(f"diary:{entry.day}", _title(entry), entry.text, f"/diary/{entry.day}", is_markdown=False)
+
     def _path(self, day: date) -> Path:
         return self._folder / f"{day}.txt"
 
@@ -90,11 +100,16 @@ def open_diary(context: ServiceContext) -> DiaryService:
 
 def _item(entry: Entry, matcher: Matcher, score: float) -> FoundItem:
     return FoundItem(
-        id=str(entry.day),
-        title=entry.day.strftime("%d %B %Y"),
-        location="",
+        id=f"diary:{entry.day}",
+        title=_title(entry),
+        location="Diary",
         address=f"/diary/{entry.day}",
         snippet=snippet(entry.text, matcher),
         matched_by="keyword",
         score=score,
+        text=entry.text,
     )
+
+
+def _title(entry: Entry) -> str:
+    return entry.day.strftime("%d %B %Y")

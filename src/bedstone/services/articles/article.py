@@ -9,6 +9,7 @@ from bedstone.salesforce.client import LimitExceeded, SalesforceError
 
 Method = Literal["sosl", "soql"]
 DEFAULT_LANGUAGE = "en_US"
+SEPARATOR = "\n\n"  # between title, summary and body
 
 
 class KnowledgeDisabled(SalesforceError):
@@ -24,8 +25,18 @@ class ArticleNotFound(NotFound):
 
 
 @dataclass(frozen=True)
+class ArticlePart:
+    """The content of one field of an article, as the org has it: HTML if it is rich."""
+
+    name: str
+    label: str
+    content: str
+    is_rich: bool
+
+
+@dataclass(frozen=True)
 class Article:
-    """A published version of an article; search results have no `body`."""
+    """A published version of an article; search results have no `body` and no `parts`."""
 
     id: str
     article_id: str
@@ -39,16 +50,32 @@ class Article:
     snippet: str | None = None
     matched_by: str = ""  # which search matched; set by the mirror only
     score: float | None = None  # relevance from 0 to 1; set by the mirror only
+    span: tuple[int, int] | None = None  # of the passage in `text` that matched; set by the mirror only
+    passage: str = ""  # that passage
     body: str = ""
     fields_left_out: Sequence[str] = ()  # labels of internal fields that the body does not include
+    parts: Sequence[ArticlePart] = ()  # what the body is made of; empty if an earlier version mirrored the article
+
+    @property
+    def translation(self) -> tuple[str, str | None]:
+        """Return what stays the same when a new version is published: the article, and the language."""
+        return self.article_id or self.id, self.language
+
+    @property
+    def text(self) -> str:
+        """Return what agents read: title, summary and body."""
+        return SEPARATOR.join(part for part in (self.title, self.summary or "", self.body) if part)
 
 
 @dataclass(frozen=True)
 class ArticleQuery:
-    """A search. `categories` are data categories by group; they include the categories below."""
+    """A search. `categories` are data categories by group; they include the categories below.
+
+    Without a language, the mirror searches every translation and returns the best of each article.
+    """
 
     query: str
-    language: str = DEFAULT_LANGUAGE
+    language: str | None = DEFAULT_LANGUAGE
     limit: int = 10
     categories: Mapping[str, str] = field(default_factory=dict)
 

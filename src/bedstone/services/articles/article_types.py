@@ -8,7 +8,7 @@ from html import unescape
 from typing import Any
 
 from bedstone.ingest.formats.html import fragment_to_markdown, html_to_text
-from bedstone.services.articles.article import Article
+from bedstone.services.articles.article import Article, ArticlePart
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +73,11 @@ class ArticleType:
         if len(texts) == 1:
             return texts[0][1]
         return "\n\n".join(f"{item.label}\n\n{text}" for item, text in texts) or str(row.get("Summary") or "")
+
+    def parts(self, row: Mapping[str, Any]) -> tuple[ArticlePart, ...]:
+        """Return the fields of an article that the body is made of, as the org has them."""
+        filled = [(item, str(row[item.name])) for item in self.bodies if row.get(item.name)]
+        return tuple(ArticlePart(item.name, item.label, content, item.is_rich) for item, content in filled)
 
     def markdown(self, row: Mapping[str, Any]) -> str:
         """Return the text as Markdown, with headings to chunk by."""

@@ -1,6 +1,6 @@
-"""The data categories of an org: which there are, and those that a search names."""
+"""The data categories of an org: which there are, those that a search names, and the articles in each."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,69 @@ class Categories:
             )
             for name, category in wanted.items()
         }
+
+
+@dataclass(frozen=True)
+class Category:
+    """A data category with the ids of the articles in it and below it; `key` is `Group.Category`."""
+
+    key: str
+    label: str
+    articles: frozenset[str]
+    children: tuple["Category", ...] = ()
+
+    def find(self, key: str) -> "tuple[Category, ...]":
+        """Return the way down to a category, with this one; empty if it is not below."""
+        if key == self.key:
+            return (self,)
+        below = next((way for child in self.children if (way := child.find(key))), ())
+        return (self, *below) if below else ()
+
+    def lowest(self, article_id: str) -> "list[Category]":
+        """Return the lowest categories with an article, from this one down."""
+        if article_id not in self.articles:
+            return []
+        return [found for child in self.children for found in child.lowest(article_id)] or [self]
+
+
+@dataclass(frozen=True)
+class CategoryGroup:
+    """A group of data categories, as a tree."""
+
+    name: str
+    label: str
+    categories: tuple[Category, ...]
+
+    def find(self, key: str) -> tuple[Category, ...]:
+        """Return the way from the top down to a category; empty if the group does not have it."""
+        return next((way for category in self.categories if (way := category.find(key))), ())
+
+    def lowest(self, article_id: str) -> list[Category]:
+        """Return the lowest categories with an article."""
+        return [found for category in self.categories for found in category.lowest(article_id)]
+
+
+def build_tree(stored: Mapping[str, Any]) -> list[CategoryGroup]:
+    """Return the groups that a mirror stores; one that was synced by an earlier version has no labels."""
+    below: Mapping[str, list[str]] = stored["below"]
+    labels: Mapping[str, str] = stored.get("labels") or {}
+    direct: Mapping[str, Sequence[str]] = stored["articles"]
+
+    def build(group: str, name: str) -> Category:
+        key = f"{group}.{name}"
+        names, children, at = below[key], [], 1  # a category comes first, then each child with all below it
+        while at < len(names):
+            children.append(build(group, names[at]))
+            at += len(below[f"{group}.{names[at]}"])
+        inside = frozenset(direct.get(key, ())).union(*(child.articles for child in children))
+        return Category(key, labels.get(key, name), inside, tuple(children))
+
+    groups = []
+    for group, names in Categories.of_keys(below).groups.items():
+        nested = {name for key in names for name in below[f"{group}.{key}"][1:]}
+        tops = tuple(build(group, name) for name in names if name not in nested)
+        groups.append(CategoryGroup(group, labels.get(group, group), tops))
+    return groups
 
 
 def bare_name(name: str) -> str:

@@ -6,12 +6,15 @@ from bedstone.errors import InvalidInput
 from bedstone.services.articles.article import DEFAULT_LANGUAGE
 
 
-def resolve_language(wanted: str, known: Collection[str]) -> str:
+def resolve_language(wanted: str | None, known: Collection[str]) -> str:
     """Return a language in Knowledge's spelling; raise InvalidInput for an unknown one, with those there are.
 
     A language without a region means its only variant, or the default one; a region that has no variant of its own
-    means the language without a region. Without known languages, any is accepted.
+    means the language without a region. Without known languages, any is accepted. None means the default language, or
+    the first one there is.
     """
+    if wanted is None:
+        return DEFAULT_LANGUAGE if not known or DEFAULT_LANGUAGE in known else min(known)
     name = wanted.strip().replace("-", "_").lower()
     names = {language.lower(): language for language in known}
     bare = name.partition("_")[0]

@@ -5,6 +5,7 @@ import logging
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -30,7 +31,7 @@ from bedstone.services.articles.article import (
     ArticleQuery,
     KnowledgeDisabled,
 )
-from bedstone.services.articles.article_types import ArticleType, article_of
+from bedstone.services.articles.article_types import REQUIRED_FIELDS, ArticleType, article_of
 from bedstone.services.articles.categories import Categories
 from bedstone.services.articles.languages import resolve_language
 from bedstone.services.articles.matches import MAX_ROWS, Matches
@@ -46,6 +47,7 @@ MAX_WORD_LENGTH = 60
 MIN_TELLING_LENGTH = 3  # nearly every title has a shorter word somewhere
 MAX_URL_NAME_LENGTH = 255
 SNIPPET_LENGTH = 120
+NEWER_FIELDS = (*REQUIRED_FIELDS, "ArticleNumber", "Language")  # every org has them, so no describe is necessary
 DESCRIBE_CACHE_SECONDS = 3600.0
 ONLINE = "PublishStatus = 'Online'"
 CATEGORY = re.compile(r"[A-Za-z]\w{0,79}")
@@ -153,8 +155,8 @@ class LiveArticles:
 
     # Reading
 
-    async def get(self, article_id: str) -> Article:
-        """Return a published article by its id or the id of its version."""
+    async def get(self, article_id: str, language: str = DEFAULT_LANGUAGE) -> Article:
+        """Return a published article by its id, in a language if it has one, or by the id of its version."""
         record = long_id(article_id.strip())
         if record is None:
             raise InvalidInput(
@@ -170,7 +172,29 @@ class LiveArticles:
         online = [row for row in rows if row.get("PublishStatus", "Online") == "Online"]
         if not online:
             raise await self._not_found(article_id, rows)
-        return await self._with_body(_choose_translation(online))
+        return await self._with_body(_choose_translation(online, language))
+
+    async def by_name(self, name: str, language: str = DEFAULT_LANGUAGE) -> Article:
+        """Return a published article by its URL name, its id or the id of its version."""
+        return await (self.by_url_name(name, language) if long_id(name) is None else self.get(name, language))
+
+    async def list_by_title(self, language: str | None) -> ArticlePage:
+        """List the first articles of a language by title."""
+        versions = await self.type_of(VERSIONS)
+        chosen = resolve_language(language, versions.languages)
+        rows = await self._query(
+            f"SELECT {versions.selection} FROM {VERSIONS} WHERE {ONLINE} AND Language = {soql_string(chosen)} "
+            f"ORDER BY Title LIMIT {MAX_ROWS}"
+        )
+        return ArticlePage([article_of(row) for row in rows], len(rows), "soql", is_minimum=len(rows) >= MAX_ROWS)
+
+    async def newer(self, since: str) -> list[Article]:
+        """List articles that were published or touched since a time, the newest first, by one call."""
+        rows = await self._query(
+            f"SELECT {', '.join(NEWER_FIELDS)} FROM {VERSIONS} WHERE {ONLINE} AND SystemModstamp >= {since} "
+            f"ORDER BY SystemModstamp DESC LIMIT {MAX_ROWS}"
+        )
+        return [article_of(row) for row in rows]
 
     async def by_url_name(self, url_name: str, language: str = DEFAULT_LANGUAGE) -> Article:
         """Return a published article by its URL name."""
@@ -201,7 +225,7 @@ class LiveArticles:
             bodies = await self._query(f"{statement} AND {ONLINE}")
             row = bodies[0] if bodies else row
         body = await to_thread.run_sync(kind.body, row)
-        return Article(**{**vars(article), "body": body, "fields_left_out": kind.left_out})
+        return replace(article, body=body, fields_left_out=kind.left_out, parts=kind.parts(row))
 
     async def _type_by_prefix(self, record: str) -> str:
         objects = await self.client.describe_global()
@@ -288,7 +312,8 @@ def _error_code(error: SalesforceError) -> str:
 
 def _choose_translation(rows: Sequence[dict[str, Any]], language: str = DEFAULT_LANGUAGE) -> dict[str, Any]:
     """Return the translation in a language, or else the master version."""
-    return min(rows, key=lambda row: (row.get("Language") != language, not row.get("IsMasterLanguage")))
+    wanted = language.lower()
+    return min(rows, key=lambda row: (str(row.get("Language")).lower() != wanted, not row.get("IsMasterLanguage")))
 
 
 def _like_words(text: str) -> list[str]:

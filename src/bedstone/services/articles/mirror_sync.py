@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -17,7 +17,7 @@ from bedstone.ingest.extraction import Page
 from bedstone.records import Chunk, Document
 from bedstone.salesforce.client import SalesforceError
 from bedstone.search.live_index import LiveIndex
-from bedstone.services.articles.article import DEFAULT_LANGUAGE, Article
+from bedstone.services.articles.article import DEFAULT_LANGUAGE
 from bedstone.services.articles.article_types import ArticleType, article_of
 from bedstone.services.articles.live import ONLINE, VERSIONS, LiveArticles
 from bedstone.store.engine import Store
@@ -35,10 +35,15 @@ CURSOR = "cursor:"
 CATEGORIES = "categories"
 LANGUAGES = "languages"
 ORG = "org"
+INSTANCE_URL = "instance_url"
 
 # Keys in the metadata of a document
+ARTICLE = "article"
+PARTS = "parts"
 ARTICLE_ID = "article_id"
 URL_NAME = "url_name"
+FORMAT = 2  # of the metadata: with another one, the next sync loads every article again
+OF_A_SEARCH = frozenset({"snippet", "matched_by", "score", "span", "passage", "parts"})  # not facts of an article
 
 
 @dataclass(frozen=True)
@@ -91,11 +96,13 @@ class MirrorSync:
         if await to_thread.run_sync(self._store.get_value, ORG) not in (None, org):
             await to_thread.run_sync(self._delete_all)
         await to_thread.run_sync(self._store.set_value, ORG, org)
+        if instance_url := self._live.client.instance_url:
+            await to_thread.run_sync(self._store.set_value, INSTANCE_URL, instance_url)
 
     def _delete_all(self) -> None:
         self._store.delete(list(self._store.digests()))
         cursors = [f"{CURSOR}{name}" for name in self._store.list_values(CURSOR)]
-        for name in (MIRRORED_AT, CATEGORIES, LANGUAGES, *cursors):
+        for name in (MIRRORED_AT, CATEGORIES, LANGUAGES, INSTANCE_URL, *cursors):
             self._store.delete_value(name)
 
     def _finish(self, started: datetime, languages: Sequence[str]) -> None:
@@ -106,7 +113,7 @@ class MirrorSync:
     async def _load_changes(self, kind: ArticleType) -> None:
         """Load changes, oldest first, so that an interrupted sync can resume."""
         # Includes the body fields, so that a change of those reloads all articles.
-        cursor = f"{CURSOR}{kind.name}:{','.join(item.name for item in kind.bodies)}"
+        cursor = f"{CURSOR}{kind.name}:{','.join(item.name for item in kind.bodies)}:{FORMAT}"
         since = await to_thread.run_sync(self._store.get_value, cursor)
         condition = f" AND SystemModstamp >= {since}" if since else ""
         select = f"{_select(kind)} WHERE {ONLINE}{condition} ORDER BY SystemModstamp, Id"
@@ -157,19 +164,23 @@ class MirrorSync:
             logger.info("The org has no data categories", extra={"action": "no_categories"})
             return
         below: dict[str, list[str]] = {}
+        labels: dict[str, str] = {}
         for group in groups.get("categoryGroups", []):
+            labels[group["name"]] = group.get("label") or group["name"]
             for category in group.get("topCategories", []):
-                _collect_below(group["name"], category, below)
-        categories = json.dumps({"below": below, "articles": articles})
+                _collect_below(group["name"], category, below, labels)
+        categories = json.dumps({"below": below, "articles": articles, "labels": labels})
         await to_thread.run_sync(self._store.set_value, CATEGORIES, categories)
 
 
-def _collect_below(group: str, category: Mapping[str, Any], below: dict[str, list[str]]) -> list[str]:
-    """Return a category and all below it; fill `below` with the same for each of them."""
-    names = [category["name"]]
+def _collect_below(
+    group: str, category: Mapping[str, Any], below: dict[str, list[str]], labels: dict[str, str]
+) -> list[str]:
+    """Return a category and all below it; fill `below` with the same for each of them, and `labels`."""
+    key, names = f"{group}.{category['name']}", [category["name"]]
     for child in category.get("childCategories") or []:
-        names += _collect_below(group, child, below)
-    below[f"{group}.{category['name']}"] = names
+        names += _collect_below(group, child, below, labels)
+    below[key], labels[key] = names, category.get("label") or category["name"]
     return names
 
 
@@ -188,13 +199,15 @@ def _save_changed(store: Store, kind: ArticleType, rows: Sequence[Mapping[str, A
 
 
 def _to_document(kind: ArticleType, row: Mapping[str, Any]) -> tuple[Document, list[Chunk]]:
-    article = Article(**{**vars(article_of(row)), "body": kind.body(row), "fields_left_out": kind.left_out})
-    facts = {key: value for key, value in vars(article).items() if key not in ("snippet", "why")}
+    article = replace(article_of(row), body=kind.body(row), fields_left_out=kind.left_out)
+    facts = {key: value for key, value in vars(article).items() if key not in OF_A_SEARCH}
     text = json.dumps(facts, ensure_ascii=False, sort_keys=True)
+    parts = json.dumps([vars(part) for part in kind.parts(row)], ensure_ascii=False)
     keys = {ARTICLE_ID: article.article_id, URL_NAME: (article.url_name or "").lower()}
-    document = Document(article.id, article.title, sha256(text.encode()).hexdigest(), {"article": text, **keys})
-    parts = (f"# {article.title}", article.summary or "", kind.markdown(row))
-    pages = [Page("\n\n".join(part for part in parts if part))]
+    digest = sha256(f"{text}{parts}".encode()).hexdigest()
+    document = Document(article.id, article.title, digest, {ARTICLE: text, PARTS: parts, **keys})
+    blocks = (f"# {article.title}", article.summary or "", kind.markdown(row))
+    pages = [Page("\n\n".join(block for block in blocks if block))]
     facets = {"language": (article.language or DEFAULT_LANGUAGE).lower(), "article": article.id}
     return document, chunk_pages(article.id, pages, SPLIT, facets)
 

@@ -4,16 +4,17 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bedstone.errors import NotFound
-from bedstone.records import ChunkHead, Document, StoredChunk
+from bedstone.records import CHUNK_SEPARATOR, ChunkHead, Document, StoredChunk
 from bedstone.search.embedding import QueryEmbedder
 from bedstone.search.filters import AllOf, AnyOf, Filter, Missing, OneOf
-from bedstone.search.hits import Mode, SearchRequest, SearchResponse
+from bedstone.search.hits import Hit, Mode, SearchRequest, SearchResponse
 from bedstone.search.index import Access, IndexDamaged, Weights
 from bedstone.search.indexes.opening import open_index
 from bedstone.search.retriever import DEPTHS, Profile, Retriever
@@ -33,6 +34,7 @@ ANCHOR = re.compile(r"[\w:.-]+")
 SCOPES = ("sdk-specific", "global-guide")
 HINT_DEPTH = 50
 MAX_FAST_CHUNKS = 30_000
+MAX_KEPT_FILES = 1_000
 WINDOWS = (40, *DEPTHS)  # candidates for a page: the first window is enough for most
 
 EmbedderFor = Callable[[Mapping[str, Any]], "Embedder | None"]
@@ -69,6 +71,7 @@ class DocsCorpus:
         self._embedder = embedding.embedder
         self._generation = generation
         self._lock = threading.Lock()
+        self._starts: dict[str, list[int]] = {}  # of the chunks of a file
         self.problem: str | None = None  # with the index in the folder; the corpus answers from memory then
         # The facets of all corpora that are searched together.
         self.shared_facets: Collection[str] = metadata.taxonomy.keys()
@@ -146,7 +149,24 @@ class DocsCorpus:
     ) -> SearchResponse:
         """Return a page of hits."""
         request = self._request(query, filters, offset=offset, limit=limit, mode=mode)
-        return self._answer(lambda retriever: retriever.search(request))
+        response = self._answer(lambda retriever: retriever.search(request))
+        if all(hit.head.span is not None for hit in response.hits):
+            return response
+        return replace(response, hits=tuple(map(self._with_span, response.hits)))
+
+    def _with_span(self, hit: Hit) -> Hit:
+        """Return a hit with the range of its chunk in the whole file, which indexes of earlier versions do not have."""
+        starts = self._chunk_starts(hit.head.document_id)
+        start, end = starts[hit.head.position], starts[hit.head.position + 1] - len(CHUNK_SEPARATOR)
+        return replace(hit, head=replace(hit.head, span=(start, end)))
+
+    def _chunk_starts(self, path: str) -> list[int]:
+        if path not in self._starts:
+            if len(self._starts) > MAX_KEPT_FILES:  # another thread may still read the old ones
+                self._starts = {}
+            lengths = (len(stored.text) + len(CHUNK_SEPARATOR) for stored in self._store.chunks_of(path))
+            self._starts[path] = list(accumulate(lengths, initial=0))
+        return self._starts[path]
 
     def has_results(self, query: str, filters: Mapping[str, str]) -> bool:
         """Return whether a search finds anything."""
@@ -198,6 +218,22 @@ class DocsCorpus:
         return [FileFacts(item.id, item.title, counts.get(item.id, 0)) for item in self.documents()]
 
     @cached_property
+    def file_numbers(self) -> Mapping[str, int]:
+        """The place of each file among `files`, by path."""
+        return {item.path: number for number, item in enumerate(self.files)}
+
+    @property
+    def index(self) -> Path:
+        """The folder of the index."""
+        return self._generation.parent
+
+    @property
+    def source(self) -> Path | None:
+        """The folder that the corpus was built from, as far as this machine knows."""
+        path = IndexFolder(self.index).source
+        return Path(path) if path else None
+
+    @cached_property
     def facets(self) -> Mapping[str, Mapping[str, int]]:
         """The number of chunks with each value of each facet."""
         return self._answer(lambda retriever: retriever.count_facets(None, None))
@@ -205,7 +241,7 @@ class DocsCorpus:
     def text(self, path: str) -> str | None:
         """Return a whole file as it was indexed."""
         chunks = self._store.chunks_of(path)
-        return "\n\n".join(stored.text for stored in chunks) if chunks else None
+        return CHUNK_SEPARATOR.join(stored.text for stored in chunks) if chunks else None
 
     def close(self) -> None:
         """Release the files."""

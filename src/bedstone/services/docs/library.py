@@ -125,6 +125,11 @@ class DocsLibrary:
         return corpus.files if corpus else None
 
     @property
+    def corpora(self) -> Mapping[str, DocsCorpus]:
+        """The open corpora by name."""
+        return self._corpora
+
+    @property
     def facets(self) -> set[str]:
         """The facets to filter by."""
         named = {key for corpus in self._corpora.values() for key in corpus.taxonomy}

@@ -6,19 +6,18 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from bedstone.errors import InvalidSetting, explain
+from bedstone.errors import InvalidSetting, NotFound, explain
 from bedstone.services.docs.index_folder import METADATA, IndexFolder
 from bedstone.services.docs.metadata import CorpusMetadata
-from bedstone.services.service import DATE, Service
+from bedstone.services.service import READY, NamedPage, Service, State, Summary, SyncFacts, format_count, parse_time
 
 if TYPE_CHECKING:  # the engine is imported on first use, not when a server starts
     from bedstone.search.index import Weights
-    from bedstone.services.catalog import FindRequest, Found
+    from bedstone.services.catalog import FetchedText, FindRequest, Found
     from bedstone.services.docs.corpus import EmbedderFor
     from bedstone.services.docs.library import DocsLibrary
     from bedstone.services.docs.watcher import CorpusWatcher
@@ -35,6 +34,8 @@ class DocsService(Service):
 
     `watchers` keep indexes up to date with their documents while a server runs.
     """
+
+    schemes = ("docs",)
 
     def __init__(
         self,
@@ -95,44 +96,65 @@ class DocsService(Service):
             return f"Cannot search the docs: {error}"
         return None
 
-    async def figures(self) -> Sequence[tuple[str, str]]:
-        """Return how many corpora, files and chunks there are, and how fresh they are."""
-        corpora = await to_thread.run_sync(self._overview)
-        files, chunks = (sum(item[key] for item in corpora) for key in ("files", "chunks"))
-        counts = [("corpora", str(len(corpora))), ("files", f"{files:,}"), ("chunks", f"{chunks:,}")]
-        return [*counts, ("indexed", max(item["indexed_at"] for item in corpora)[DATE])] if corpora else counts
+    async def summary(self) -> Summary:
+        """Return how many corpora and files there are, how fresh they are, and which cannot be served."""
+        return await to_thread.run_sync(self._summarize)
+
+    def _summarize(self) -> Summary:
+        library = self.library
+        metadata = library.metadata.values()
+        files = sum(len(item.files) for item in metadata)
+        broken = State(
+            "bad", f"{format_count(len(library.unavailable), 'corpus', 'corpora')} cannot be opened", "/docs"
+        )
+        return Summary(
+            f"{format_count(len(metadata), 'corpus', 'corpora')}, {format_count(files, 'file')}",
+            files,
+            max((at for item in metadata if (at := parse_time(item.stats.indexed_at))), default=None),
+            (broken,) if library.unavailable else (READY,),
+            is_empty=not files,
+        )
+
+    def syncs(self) -> Sequence[SyncFacts]:
+        """Return the builds of the corpora, also of those that a command builds."""
+        watched = {watcher.name: watcher.facts() for watcher in self._watchers}
+        built = {name: self._built_elsewhere(name, item) for name, item in self.metadata.items() if name not in watched}
+        return [*watched.values(), *built.values()]
+
+    async def sync_now(self, name: str) -> None:
+        """Begin to build a corpus from its folder."""
+        watcher = next((item for item in self._watchers if item.name == name), None)
+        if watcher is None:
+            raise NotFound(f"No folder is known that the corpus {name} could be built from.")
+        watcher.build_now()
+
+    def _built_elsewhere(self, name: str, metadata: CorpusMetadata) -> SyncFacts:
+        path, stats = self._indexes[name], metadata.stats
+        return SyncFacts(
+            "Documentation",
+            IndexFolder(path).source or str(path),
+            parse_time(stats.indexed_at),
+            result=f"{format_count(stats.total_files, 'file')}, {format_count(stats.total_chunks, 'passage')}",
+            rhythm="when built again",
+        )
 
     async def find(self, request: "FindRequest") -> "Found":
         """Return the best chunks for the search over everything."""
-        return await to_thread.run_sync(self._find, request)
+        from bedstone.services.docs.finding import find_chunks  # noqa: PLC0415 - loads the engine
 
-    def _find(self, request: "FindRequest") -> "Found":
-        from bedstone.services.catalog import Found, FoundItem  # noqa: PLC0415 - with the engine
+        return await to_thread.run_sync(lambda: find_chunks(self.library, request))
 
-        library = self.library
-        known = library.facets
-        filters = {key: value for key, value in request.filters.items() if key in known}
-        facets: dict[str, Mapping[str, int]] = {}
-        if request.with_facets:
-            counts = library.count_facets(request.query, filters)
-            facets = {key: counts.get(key, {}) for key in sorted(known)}
-        hits = library.compare(request.query, filters, request.limit, request.mode)
-        items = [
-            FoundItem(
-                id=hit.head.id,
-                title=hit.head.heading or hit.head.document_id,
-                location=" > ".join([hit.head.document_id, *hit.head.breadcrumb]),
-                address=f"/docs/chunk?id={quote(hit.head.id)}",
-                snippet=hit.snippet,
-                matched_by=hit.matched_by,
-                score=hit.score,
-            )
-            for hit in hits
-        ]
-        return Found(items, facets)
+    async def find_names(self, text: str, limit: int) -> "Sequence[NamedPage]":
+        """Return the files whose titles or paths have a text."""
+        from bedstone.services.docs.finding import find_files  # noqa: PLC0415 - loads the engine
 
-    def _overview(self) -> list[dict[str, Any]]:
-        return self.library.overview()
+        return await to_thread.run_sync(lambda: find_files(self.library, text.lower(), limit))
+
+    async def fetch(self, scheme: str, name: str) -> "FetchedText":
+        """Return the text of a file, or of a chunk of it."""
+        from bedstone.services.docs.finding import fetch_text  # noqa: PLC0415 - loads the engine
+
+        return await to_thread.run_sync(lambda: fetch_text(self.library, name))
 
     @property
     def library(self) -> "DocsLibrary":

@@ -3,11 +3,14 @@
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from bedstone.errors import BedstoneError, Unavailable
 from bedstone.services.docs.builder import BuildReport
 from bedstone.services.docs.index_folder import IndexFolder
+from bedstone.services.schedule import RunRecord, describe_changes
+from bedstone.services.service import SyncFacts, format_count
 
 logger = logging.getLogger(__name__)
 
@@ -20,6 +23,7 @@ class CorpusWatcher:
     """Builds an index once, and with `watch` again after every change."""
 
     def __init__(self, docs: Path, index: Path, build: Callable[[], BuildReport], *, watch: bool) -> None:
+        self.name = index.name
         self._docs = docs
         self._index = index
         self._build = build
@@ -27,6 +31,9 @@ class CorpusWatcher:
         self._stop = threading.Event()
         self._built = threading.Event()
         self._failure: BedstoneError | None = None
+        self._asked = threading.Event()
+        self._updating = threading.Lock()
+        self._record = RunRecord()
         self._thread = threading.Thread(target=self.run, name=f"docs-{index.name}", daemon=True)
 
     def start(self) -> None:
@@ -41,6 +48,20 @@ class CorpusWatcher:
     def stop(self) -> None:
         """Ask the thread to stop; the next build resumes an interrupted one."""
         self._stop.set()
+
+    def build_now(self) -> None:
+        """Build again in the background; at the next look at the folder if that is watched."""
+        if self._asked.is_set() or self._updating.locked():
+            return
+        self._asked.set()
+        if not self._thread.is_alive():
+            threading.Thread(target=self._update, name=f"docs-{self.name}", daemon=True).start()
+
+    def facts(self) -> SyncFacts:
+        """Return how the last build went."""
+        rhythm = "when files change" if self._watch else "when the server starts"
+        facts = self._record.facts("Documentation", str(self._docs), name=self.name, rhythm=rhythm, verb="Build now")
+        return replace(facts, is_running=facts.is_running or self._asked.is_set())
 
     def run(self) -> None:
         """Build, and with `watch` continue until stopped."""
@@ -61,16 +82,20 @@ class CorpusWatcher:
         )
         for number, changed in enumerate(changes):
             # Retry also after another process was building.
-            if number == 0 or changed or isinstance(self._failure, Unavailable):
+            if number == 0 or changed or self._asked.is_set() or isinstance(self._failure, Unavailable):
                 self._update()
 
     def _update(self) -> None:
-        self._failure = self._try_build()
-        self._built.set()
+        with self._updating:
+            self._asked.clear()
+            self._failure = self._try_build()
+            self._built.set()
 
     def _try_build(self) -> BedstoneError | None:
         try:
-            report = self._build()
+            with self._record.running():
+                report = self._build()
+                self._record.succeed(_summarize(report))
         except BedstoneError as error:
             logger.warning("Cannot index %s: %s", self._docs, error.message, extra={"action": "docs_failed"})
             return error
@@ -93,3 +118,10 @@ class CorpusWatcher:
             extra={"action": "docs_indexed"},
         )
         return None
+
+
+def _summarize(report: BuildReport) -> str:
+    """Return in words what a build did."""
+    changes = describe_changes(changed=report.changed, removed=report.removed)
+    problems = format_count(report.problem_pages, "page with problems", "pages with problems")
+    return f"{format_count(report.files, 'file')}, {changes}{f', {problems}' if report.problem_pages else ''}"

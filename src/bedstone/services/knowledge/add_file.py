@@ -343,4 +343,4 @@ def _with_name(pages: Sequence[Page], document: FileDocument) -> Sequence[Page]:
     text = "\n\n".join(page.markdown for page in pages if page.markdown.strip())
     caption = str(document.metadata.get("caption", ""))
     named = "\n\n".join(part for part in (text, caption, document.filename) if part)
-    return [Page(named, method=pages[0].method if pages else "text")]
+    return [replace(pages[0], markdown=named)] if pages else [Page(named)]

@@ -15,6 +15,7 @@ from bedstone.services.knowledge.archive_reader import MANIFEST, MAX_ENTRIES, Ar
 from bedstone.services.knowledge.archive_records import check_collections, check_document, check_pages
 from bedstone.services.knowledge.collections import Collections
 from bedstone.services.knowledge.file_storage import TEXT, FileStorage
+from bedstone.services.knowledge.ocr_record import OCR
 from bedstone.services.knowledge.records import DEFAULT_COLLECTION, AddFile, FileDocument
 from bedstone.services.knowledge.unfinished import pending_tasks
 from bedstone.store.engine import ALL, Store
@@ -120,12 +121,21 @@ class Archive:
                 raise RefusedEntry(f"{prefix}/{copy.name} ({document.filename}) has another digest than its record")
             pages = self._read_text(reader, f"{prefix}/{TEXT}")
             self._storage.save_pages(draft, pages)
+            self._import_record(reader, f"{prefix}/{OCR}", self._storage.folder_of(draft) / OCR)
             self._storage.name_draft(draft, document.id)
             names = self._collections.existing(document.collections) or [DEFAULT_COLLECTION]
             restored = replace(document, size_bytes=size).with_collections(names)
             with self._storage.deleting_on_error(document.id):
                 self._storage.save_document(restored)
                 return restore(restored, pages)
+
+    def _import_record(self, reader: ArchiveReader, name: str, target: Path) -> None:
+        """Copy what OCR knew of a document, if the export has it; it is checked when it is read."""
+        try:
+            with reader.open(name) as packed:
+                self._storage.write_copy(packed, target, self._check_size(name))
+        except (RefusedEntry, zipfile.BadZipFile, zlib.error, EOFError):
+            target.unlink(missing_ok=True)
 
     def _read_text(self, reader: ArchiveReader, name: str) -> list[Page]:
         data = reader.read_packed(name, max(MIN_TEXT_BYTES, self._max_bytes * 5 // 4))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from bedstone.errors import InvalidInput
-from bedstone.services.knowledge.errors import CollectionNotFound
+from bedstone.services.knowledge.errors import CollectionNotFound, DocumentNotFound
 from bedstone.services.knowledge.records import DEFAULT_COLLECTION, FileDocument
 from bedstone.services.knowledge.unfinished import unfinished_documents
 from bedstone.store.engine import ALL, Store
@@ -37,7 +37,7 @@ class Collections:
     """The collections of one store; `default` always exists."""
 
     def __init__(self, store: Store, on_moved: Callable[[FileDocument], None] = lambda _: None) -> None:
-        """Open the collections; `on_moved` gets each document that a deletion puts elsewhere."""
+        """Open the collections; `on_moved` gets each document whose collections change."""
         self._store = store
         self._on_moved = on_moved
         self.changing = threading.RLock()  # held by every part that reads a document to write it again
@@ -91,6 +91,21 @@ class Collections:
         """Return the documents in a collection."""
         self.check([name])
         return [FileDocument.from_stored(item) for item in self._store.documents([in_collection(name)], limit=ALL)]
+
+    def move(self, document_id: str, *, into: Iterable[str] = (), out_of: Iterable[str] = ()) -> FileDocument:
+        """Put a document into some collections and take it out of others; one that is in none goes to `default`."""
+        added = set(into)
+        self.check(sorted(added))
+        with self.changing:
+            stored = self._store.document(document_id)
+            if stored is None:
+                raise DocumentNotFound(f"Document with ID '{document_id}' not found", document_id=document_id)
+            document = FileDocument.from_stored(stored)
+            left = set(out_of) | ({DEFAULT_COLLECTION} if added else set())
+            moved = document.with_collections((set(document.collections) - left) | added)
+            self._store.update_documents([moved.to_stored()])
+        self._on_moved(moved)
+        return moved
 
     def delete(self, name: str) -> int:
         """Delete a collection; documents that are in no other one move to `default`. Return how many it had."""

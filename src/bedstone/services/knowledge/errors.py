@@ -49,6 +49,26 @@ class CollectionNotFound(NotFound):
     """No collection has that name."""
 
 
+class PageNotFound(NotFound):
+    """The document has no page with that number."""
+
+
+class OriginalMissing(Unavailable):
+    """The stored copy of a document is missing."""
+
+
+class RenderingBusy(Unavailable):
+    """Too many pages are being drawn at once."""
+
+
+class RenderingFailed(BedstoneError):
+    """A page cannot be drawn; `reason` is for programs."""
+
+    def __init__(self, message: str, reason: str, **details: Any) -> None:
+        super().__init__(message, **details)
+        self.reason = reason
+
+
 class EmptyKnowledgeBase(BedstoneError):
     """The knowledge base has no documents to search."""
 

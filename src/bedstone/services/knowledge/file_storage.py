@@ -1,11 +1,11 @@
-"""The folder with the copies of added files and the text that was read from them."""
+"""The folder with the copies of added files, the text that was read from them and the pictures of their pages."""
 
 import json
 import logging
 import os
 import shutil
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,6 +21,7 @@ from bedstone.ingest.extraction import Page
 from bedstone.ingest.resuming import PageSpool
 from bedstone.permissions import make_private_folder
 from bedstone.services.knowledge.errors import ExtractionFailed, StoreMismatch, TextMissing
+from bedstone.services.knowledge.ocr_record import OCR, add_record, read_confidence, read_words, write_record
 from bedstone.services.knowledge.records import DOCUMENT_ID, AddFile, FileDocument
 from bedstone.services.knowledge.sidecar import COPY, update_sidecar, write_durably, write_sidecar
 from bedstone.store.locks import FileLock
@@ -51,9 +52,11 @@ class StoredFile:
 class FileStorage:
     """One folder for each document, with the copy of its file and its text."""
 
-    def __init__(self, folder: Path, lock: Path) -> None:
+    def __init__(self, folder: Path, lock: Path, pictures: Path | None = None) -> None:
+        """Use a folder; `pictures` has one for each document too, which goes with it."""
         self.folder = folder
         self._lock = lock
+        self._pictures = pictures
         self._store_id: str | None = None
         make_private_folder(folder)
 
@@ -124,15 +127,18 @@ class FileStorage:
             raise ExtractionFailed("The stored copy of the file is missing. Add the file again.") from None
 
     def save_pages(self, document_id: str, pages: Sequence[Page]) -> None:
-        """Store the text of a document, page by page."""
+        """Store the text of a document, page by page, and what OCR knows of it."""
+        folder = self.folder_of(document_id)
         data = json.dumps([(page.number, page.markdown) for page in pages], ensure_ascii=False)
-        (self.folder_of(document_id) / TEXT).write_bytes(zlib.compress(data.encode(errors="replace")))
+        write_record(folder, pages)
+        (folder / TEXT).write_bytes(zlib.compress(data.encode(errors="replace")))
 
     def load_pages(self, document_id: str) -> list[Page]:
-        """Return the text of a document, page by page."""
+        """Return the text of a document, page by page; without the places of words."""
         try:
             data = (self.folder_of(document_id) / TEXT).read_bytes()
-            return [Page(text, number) for number, text in json.loads(zlib.decompress(data))]
+            pages = [Page(text, number) for number, text in json.loads(zlib.decompress(data))]
+            return list(add_record(self.folder_of(document_id), pages))
         except (OSError, zlib.error, ValueError, TypeError) as error:
             logger.error("Cannot read the text of %s: %s", document_id, error, extra={"action": "text_missing"})  # noqa: TRY400 - the reason is enough
             raise TextMissing(
@@ -140,6 +146,14 @@ class FileStorage:
                 "bedstone knowledge rebuild",
                 document_id=document_id,
             ) from error
+
+    def load_confidence(self, document_id: str) -> Mapping[int, float]:
+        """Return how confident OCR is of each page that it read, from 0 to 1."""
+        return read_confidence(self.folder_of(document_id))
+
+    def load_words(self, document_id: str, page: int) -> tuple[str, bool]:
+        """Return the words that OCR found on a page, packed, and whether it read the page as a whole."""
+        return read_words(self.folder_of(document_id), page)
 
     def save_file(self, file: AddFile) -> None:
         """Keep what is known of a file beside its copy."""
@@ -183,8 +197,10 @@ class FileStorage:
             raise
 
     def delete(self, document_id: str) -> None:
-        """Delete a document's folder."""
+        """Delete a document's folder, and the pictures of its pages."""
         shutil.rmtree(self.folder_of(document_id), ignore_errors=True)
+        if self._pictures is not None:
+            shutil.rmtree(self._pictures / document_id, ignore_errors=True)
 
     def mark_removed(self, document_ids: Iterable[str]) -> None:
         """Mark documents before they are removed, so that what an interrupted removal leaves is deleted as well."""
@@ -253,9 +269,9 @@ class FileStorage:
             orphan.parent.rmdir()
 
     def files(self, document_id: str) -> list[Path]:
-        """Return the copy of a document's file, and its text."""
+        """Return the copy of a document's file, its text, and what OCR knows of it."""
         folder = self.folder_of(document_id)
-        return sorted(path for path in (*folder.glob(f"{COPY}.*"), folder / TEXT) if path.is_file())
+        return sorted(path for path in (*folder.glob(f"{COPY}.*"), folder / TEXT, folder / OCR) if path.is_file())
 
     @contextmanager
     def drafting(self) -> Iterator[str]:

@@ -11,11 +11,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedstone.errors import BedstoneError, Unavailable
+from bedstone.errors import BedstoneError, NotFound, Unavailable
 from bedstone.ingest.detection import format_of
 from bedstone.records import Task
 from bedstone.services.knowledge.intake import storable
 from bedstone.services.knowledge.records import AddFile, added_file
+from bedstone.services.schedule import RunRecord, describe_changes
+from bedstone.services.service import SyncFacts, format_count
 from bedstone.store.engine import Store
 
 if TYPE_CHECKING:  # which opens folders
@@ -62,6 +64,13 @@ class FolderReport:
     def __bool__(self) -> bool:
         return any(vars(self).values())
 
+    def summary(self) -> str:
+        """Return in words what changed."""
+        counts = {name: len(getattr(self, name)) for name in ("added", "changed", "moved", "removed")}
+        unread = f"{format_count(len(self.failed), 'file')} could not be read" if self.failed else ""
+        changes = describe_changes(**counts)
+        return f"{unread}, {changes}" if unread and any(counts.values()) else unread or changes
+
 
 @dataclass
 class _Sync:
@@ -83,8 +92,11 @@ class FolderSync:
         self._folder = folder.resolve()
         self._collections = collections
         self._key = f"{PREFIX}{_escape(str(self._folder))}{SEPARATOR}"
-        name = sha256(str(self._folder).encode(errors="surrogateescape")).hexdigest()[:16]
-        self.lock = store.lock(f"watch-{name}")
+        self.name = sha256(str(self._folder).encode(errors="surrogateescape")).hexdigest()[:16]
+        self.lock = store.lock(f"watch-{self.name}")
+        self.record = RunRecord()
+        self._asked = threading.Event()
+        self._is_elsewhere = False  # another process keeps it in sync
 
     def sync(self, on_file: OnFile = lambda *_: None) -> FolderReport:
         """Sync once; `on_file` gets each file that is read, its number and how many there are."""
@@ -185,16 +197,38 @@ class FolderSync:
                 is_due = is_due or bool(found)
                 if stop.is_set():
                     return
-                if is_due and time.monotonic() >= retry_at and self.lock.acquire():
+                is_wanted = self._asked.is_set() or (is_due and time.monotonic() >= retry_at)
+                self._is_elsewhere = is_wanted and not self.lock.acquire()
+                if is_wanted and not self._is_elsewhere:
+                    self._asked.clear()
                     is_due = not self._sync_and_report(on_report)
                     retry_at = time.monotonic() + RETRY_SECONDS if is_due else 0.0
         finally:
             self.lock.release()
 
+    def look_now(self) -> None:
+        """Let `run` sync at its next look at the folder, within a second."""
+        self._asked.set()
+
+    def facts(self) -> SyncFacts:
+        """Return how the last sync went."""
+        facts = self.record.facts(
+            "Watched folder",
+            storable(str(self._folder)),
+            name=self.name,
+            rhythm="when files change",
+            verb="Look now",
+            known="another server keeps it in sync" if self._is_elsewhere else "",
+        )
+        is_asked = self._asked.is_set() and not self._is_elsewhere
+        return replace(facts, is_running=facts.is_running or is_asked)
+
     def _sync_and_report(self, on_report: Callable[[FolderReport], None]) -> bool:
         """Return whether every file could be looked at; otherwise the sync is repeated."""
         try:
-            report = self.sync()
+            with self.record.running():
+                report = self.sync(lambda _, number, total: self.record.tell(number, total))
+                self.record.succeed(report.summary())
             on_report(report)
         except BedstoneError as error:
             logger.warning("Cannot sync %s: %s", self._folder, error.message, extra={"action": "watch_failed"})
@@ -268,11 +302,10 @@ class FolderSyncs:
 
     def __init__(self, base: "KnowledgeBase", folders: Sequence[Path]) -> None:
         self._stop = threading.Event()
+        self._syncs = {folder: base.folder_sync(folder) for folder in folders}
         self._threads = [
-            threading.Thread(
-                target=self._run, args=(base.folder_sync(folder), folder), name=f"watch-{folder.name}", daemon=True
-            )
-            for folder in folders
+            threading.Thread(target=self._run, args=(sync, folder), name=f"watch-{folder.name}", daemon=True)
+            for folder, sync in self._syncs.items()
         ]
 
     def start(self) -> None:
@@ -284,10 +317,22 @@ class FolderSyncs:
         """Stop soon; the next start continues."""
         self._stop.set()
 
+    def facts(self) -> list[SyncFacts]:
+        """Return how the last sync of each folder went."""
+        return [sync.facts() for sync in self._syncs.values()]
+
+    def look_now(self, name: str) -> None:
+        """Sync a folder soon."""
+        found = next((sync for sync in self._syncs.values() if sync.name == name), None)
+        if found is None:
+            raise NotFound("This folder is not watched.")
+        found.look_now()
+
     def _run(self, sync: FolderSync, folder: Path) -> None:
         try:
             sync.run(self._stop, lambda report: _log(folder, report))
         except Exception:
+            sync.record.fail("The folder is no longer watched; see the server log. Restart the server to watch it.")
             logger.exception("No longer watching %s", folder, extra={"action": "watch_failed"})
 
 

@@ -180,6 +180,10 @@ class Health:
         except OSError:  # the check of the documents folder reports that
             return 0
 
+    def updated_at(self) -> float | None:
+        """Return when the base last changed."""
+        return _updated_at(self._store)
+
     def _figures(self, problems: dict[str, str]) -> Figures:
         """Return the figures as they are now; if they cannot be read, the last known ones, and say so."""
         try:

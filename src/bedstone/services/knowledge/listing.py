@@ -32,11 +32,11 @@ class ListQuery:
     limit: int = 100
     collection: str | None = None
     filename: str = ""  # a part of it; case does not matter
-    values: Mapping[FilterKey, str] = field(default_factory=dict)
+    values: Mapping[FilterKey, str] = field(default_factory=dict)  # several of one key are separated by commas
 
     def conditions(self) -> list[Condition]:
         """Return the conditions that documents of the list meet."""
-        found: list[Condition] = [AttributeIn(name, (value,)) for name, value in self.values.items()]
+        found: list[Condition] = [AttributeIn(name, tuple(value.split(","))) for name, value in self.values.items()]
         if self.filename:
             found.append(AttributeContains("filename", self.filename))
         if self.collection is not None:
@@ -73,11 +73,10 @@ def list_documents(store: Store, query: ListQuery) -> DocumentPage:
     unfinished = (item.to_stored() for item in unfinished_documents(store))
     others = [item for item in unfinished if matches(item, conditions)]
     total = store.count_documents(conditions) + len(others)
-    if others:
-        first = store.documents(conditions, order=order, limit=end)
-        page = sort_documents([*first, *others], order)[query.offset : end]
-    else:
-        page = store.documents(conditions, order=order, offset=query.offset, limit=query.limit)
+    # The others move a stored document down by at most their number: no earlier one can be on the page.
+    start = max(0, query.offset - len(others))
+    stored = store.documents(conditions, order=order, offset=start, limit=end - start)
+    page = sort_documents([*stored, *others], order)[query.offset - start : end - start] if others else stored
     return DocumentPage([FileDocument.from_stored(item) for item in page], total)
 
 

@@ -17,31 +17,35 @@ from bedstone.search.filters import Filter, OneOf
 from bedstone.search.hits import Mode, SearchRequest
 from bedstone.search.indexes import EMBEDDED
 from bedstone.search.live_index import LiveIndex
-from bedstone.search.matching import Matcher
 from bedstone.search.retriever import Profile
-from bedstone.search.snippets import snippet
-from bedstone.services.catalog import FindRequest, Found, FoundItem
+from bedstone.services.catalog import FetchedText, FindRequest, Found
 from bedstone.services.knowledge import listing
 from bedstone.services.knowledge.add_file import AddFileHandler, ReadingOptions
 from bedstone.services.knowledge.archive import Archive, OnDocument, OnRefused
 from bedstone.services.knowledge.archive_reader import RefusedEntry
 from bedstone.services.knowledge.collections import Collections
+from bedstone.services.knowledge.contents import Contents
 from bedstone.services.knowledge.errors import DocumentNotFound, ExtractionFailed
 from bedstone.services.knowledge.estimates import queue_seconds
 from bedstone.services.knowledge.file_storage import FileStorage
 from bedstone.services.knowledge.filters import matching_documents, parse_filters, parse_format, stored_formats
+from bedstone.services.knowledge.finding import SCHEME, fetch_text, find_files, find_passages
 from bedstone.services.knowledge.folder_sync import FolderSync, FolderSyncs
 from bedstone.services.knowledge.health import Health, KnowledgeStatus
 from bedstone.services.knowledge.intake import Intake
 from bedstone.services.knowledge.listing import DocumentPage, ListQuery
+from bedstone.services.knowledge.overview import Overview, Overviews
 from bedstone.services.knowledge.ownership import Ownership
+from bedstone.services.knowledge.page_images import Originals
+from bedstone.services.knowledge.picture_cache import PictureCache
 from bedstone.services.knowledge.places import Places
 from bedstone.services.knowledge.rebuilding import Rebuild, RebuildReport, known_folders, write_missing_sidecars
 from bedstone.services.knowledge.records import AddFile, FileDocument
 from bedstone.services.knowledge.removing import MAX_CANCEL_SECONDS, ClearReport, Removal
+from bedstone.services.knowledge.task_history import TaskHistory
 from bedstone.services.knowledge.unfinished import empty_knowledge_base, find_pending_task, unread_document
-from bedstone.services.knowledge.versions import Versions
-from bedstone.services.service import Service
+from bedstone.services.knowledge.versions import Versions, needs_ocr
+from bedstone.services.service import READY, NamedPage, Service, State, Summary, SyncFacts, format_count
 from bedstone.settings.own_files import OwnFiles
 from bedstone.store.engine import ALL, Store
 from bedstone.store.filters import AttributeIn, Condition
@@ -53,6 +57,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ADD = "add"  # the kind of a task
+MAX_HITS_IN_DOCUMENT = 20
 MAX_TASKS_ESTIMATED = 200  # ahead of a new one; the others count as their average
 PROFILE = Profile(has_snippets=False, has_documents=True)
 
@@ -114,13 +119,19 @@ class KnowledgeBase(Service):
     it through the store.
     """
 
+    schemes = (SCHEME,)
+
     def __init__(self, store: Store, options: KnowledgeOptions, embedder: "Callable[[], Embedder | None]") -> None:
         self._store = store
         self._options = options
-        self._storage = FileStorage(options.documents_path, options.index_path / ".adding")
+        pictures = PictureCache(options.index_path / "pictures")
+        self._storage = FileStorage(options.documents_path, options.index_path / ".adding", pictures.folder)
+        self.originals = Originals(self._storage, pictures)
         self.places = Places(options.allowed_roots, options.uploads_path, options.own_files)
         self.collections = Collections(store, self._storage.save_document)
         self.versions = Versions(store, self._storage, self.collections)
+        self.contents = Contents(store)
+        self._overviews = Overviews(store, self.collections)
         self._intake = Intake(
             store,
             self._storage,
@@ -139,6 +150,7 @@ class KnowledgeBase(Service):
         self._health = Health(store, self._storage, self._index, options, self._tasks.waiting)
         self._archive = Archive(store, self._storage, self.collections, options.max_file_size_mb)
         self._folder_syncs: FolderSyncs | None = None
+        self.history = TaskHistory(store, self._tasks.task)
 
     def open(self, *, restores: bool = False) -> None:
         """Start to work; interrupted tasks continue.
@@ -173,19 +185,33 @@ class KnowledgeBase(Service):
         """Stop, and close all files."""
         await to_thread.run_sync(self.close)
 
-    async def figures(self) -> Sequence[tuple[str, str]]:
-        """Return how much there is, whether all parts work, and when the base last changed."""
-        status = await to_thread.run_sync(self.status)
-        changed = status.updated_at
-        when = [("changed", datetime.fromtimestamp(changed, UTC).date().isoformat())] if changed else []
-        return [
-            ("documents", f"{status.documents.total:,}"),
-            *([("being read", f"{status.documents.pending:,}")] if status.documents.pending else []),
-            *([("failed", f"{status.documents.failed:,}")] if status.documents.failed else []),
-            ("chunks", f"{status.counts.chunks:,}"),
-            ("health", "degraded" if status.problems else "healthy"),
-            *when,
-        ]
+    async def summary(self) -> Summary:
+        """Return how much there is, what is being read and what failed, and when the base last changed."""
+        return await to_thread.run_sync(self._summarize)
+
+    def _summarize(self) -> Summary:
+        documents, chunks = self.count_documents(), self._store.counts().chunks
+        changed = self._health.updated_at()
+        running = len(self.active_tasks(MAX_TASKS_ESTIMATED))
+        reading = State("busy", f"Reading {format_count(running, 'file')}", "/activity")
+        failed = State("bad", f"{documents.failed:,} failed", "/documents?status=failed")
+        return Summary(
+            f"{format_count(documents.completed_count, 'file')}, {format_count(chunks, 'passage')}",
+            documents.total,
+            datetime.fromtimestamp(changed, UTC) if changed else None,
+            tuple([reading] * bool(running) + [failed] * bool(documents.failed)) or (READY,),
+            running,
+            is_empty=not documents.total,
+        )
+
+    def syncs(self) -> Sequence[SyncFacts]:
+        """Return the watched folders."""
+        return self._folder_syncs.facts() if self._folder_syncs is not None else ()
+
+    async def sync_now(self, name: str) -> None:
+        """Look at a watched folder soon."""
+        if self._folder_syncs is not None:
+            self._folder_syncs.look_now(name)
 
     def close(self) -> None:
         """Stop, and close all files; blocks."""
@@ -193,6 +219,7 @@ class KnowledgeBase(Service):
             self._folder_syncs.stop()
         self._tasks.stop()
         self._handler.backfill.stop()
+        self.originals.close()
         self._index.close()
         self._store.close()
 
@@ -250,6 +277,16 @@ class KnowledgeBase(Service):
         task = self.add(Path(file.source), file.metadata, force_ocr=force_ocr, collections=file.collections)
         self._removal.dismiss([failed])
         return task
+
+    def read_again(self, document_id: str) -> Task:
+        """Read a document again from its stored copy, every page with OCR; until then it stays as it is."""
+        if not self._options.reading.read.ocr:
+            raise InvalidInput(f"{OCR_OFF}. Enable it and try again.")
+        document = self.get_document(document_id)
+        if document.status != "completed" or not needs_ocr(document):
+            raise InvalidInput(f"OCR would not read more of {document.filename} than is read already.")
+        file = replace(AddFile.of_document(document), submitted_at=document.submitted_at, force_ocr=True)
+        return self._tasks.submit(ADD, replace(file, is_rebuild=True).to_payload())
 
     def estimate_seconds(self, task: Task) -> float:
         """Return how long the work of a task will take, without waiting for others."""
@@ -319,6 +356,11 @@ class KnowledgeBase(Service):
             visible = [hit for hit in self._hits(replace(request, limit=2 * query.limit)) if not hit.document.replaces]
         return visible[: query.limit]
 
+    def search_document(self, document_id: str, query: str, mode: Mode = "hybrid") -> list[KnowledgeHit]:
+        """Return the best chunks of one document, scored as in a search over all of them."""
+        chosen = OneOf("document", (document_id,))
+        return self._hits(SearchRequest(query, chosen, mode=mode, limit=MAX_HITS_IN_DOCUMENT))
+
     def _hits(self, request: SearchRequest) -> list[KnowledgeHit]:
         return [
             KnowledgeHit(FileDocument.from_stored(hit.document), hit.chunk, hit.place, hit.score, hit.matched_by)
@@ -337,27 +379,16 @@ class KnowledgeBase(Service):
         return OneOf("document", tuple(matching_documents(filters, collection, self._store)))
 
     async def find(self, request: FindRequest) -> Found:
-        """Return the best chunks for the search over everything."""
-        return await to_thread.run_sync(self._find, request)
+        """Return the best passages for the search over everything."""
+        return await to_thread.run_sync(find_passages, self, request)
 
-    def _find(self, request: FindRequest) -> Found:
-        filters = {"format": request.filters["format"]} if "format" in request.filters else {}
-        facets = {"format": self.count_formats(request.query)} if request.with_facets else {}
-        matcher = Matcher(request.query)
-        hits = self.search(KnowledgeQuery(request.query, request.limit, filters=filters, mode=request.mode))
-        items = [
-            FoundItem(
-                id=hit.chunk.head.id,
-                title=hit.document.filename,
-                location=f"page {hit.place.page}" if hit.place.page else "",
-                address=f"/documents/{hit.document.id}?chunk={hit.chunk.head.id}#chunk-{hit.chunk.head.id}",
-                snippet=snippet(hit.chunk.text, matcher),
-                matched_by=hit.matched_by,
-                score=hit.score,
-            )
-            for hit in hits
-        ]
-        return Found(items, facets)
+    async def find_names(self, text: str, limit: int) -> Sequence[NamedPage]:
+        """Return the documents whose names have a text."""
+        return await to_thread.run_sync(find_files, self, text, limit)
+
+    async def fetch(self, scheme: str, name: str) -> FetchedText:
+        """Return the text of a document, or of a page or passage of it."""
+        return await to_thread.run_sync(fetch_text, self, self._store, name)
 
     def search_notice(self) -> str | None:
         """Return why searches may not find everything right now."""
@@ -387,9 +418,9 @@ class KnowledgeBase(Service):
             query = replace(query, values={**query.values, "format": known})
         return listing.list_documents(self._store, query)
 
-    def count_values(self) -> Mapping[listing.FilterKey, Mapping[str, int]]:
-        """Return how many documents of the list have each format, status and method."""
-        return listing.count_values(self._store)
+    def overview(self) -> Overview:
+        """Return how many documents of the list are in which state, and what the list can be narrowed by."""
+        return self._overviews.current()
 
     def get_document(self, document_id: str) -> FileDocument:
         """Return one document."""
@@ -403,6 +434,10 @@ class KnowledgeBase(Service):
         """Return the text of a document, page by page."""
         self.get_document(document_id)
         return self._storage.load_pages(document_id)
+
+    def ocr_confidence(self, document_id: str) -> Mapping[int, float]:
+        """Return how sure OCR was of each page that it recognized, from 0 to 1."""
+        return self._storage.load_confidence(document_id)
 
     def chunks(self, document_id: str) -> list[StoredChunk]:
         """Return a document's chunks in order."""

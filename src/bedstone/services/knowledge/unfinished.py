@@ -1,11 +1,13 @@
 """Files that are not documents yet: queued, being read, or failed and not dismissed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bedstone.records import Task
 from bedstone.services.knowledge.errors import DocumentNotReady, EmptyKnowledgeBase, UnreadDocument
 from bedstone.services.knowledge.records import AddFile, FileDocument
 from bedstone.store.engine import ALL, Store
+
+MAX_LOOKUPS = 500  # more of them cost more than reading every digest of 10,000 documents
 
 
 def pending_tasks(store: Store) -> list[Task]:
@@ -26,14 +28,19 @@ def find_pending_task(store: Store, document_id: str) -> Task | None:
 
 def unfinished_documents(store: Store) -> Sequence[FileDocument]:
     """Return files that are not stored yet, or could not be read; each content once."""
-    tasks = pending_tasks(store)
-    if not tasks:
-        return ()
+    documents = [FileDocument.from_task(task) for task in pending_tasks(store)]
+    is_stored = _stored_check(store, len(documents))
+    waiting = {item.digest: item for item in documents if not is_stored(item)}
+    return list(waiting.values())
+
+
+def _stored_check(store: Store, count: int) -> Callable[[FileDocument], bool]:
+    """Return what tells whether a file, or one with the same content, is stored: a few are looked up one by one."""
+    if count <= MAX_LOOKUPS:
+        return lambda item: store.document(item.id) is not None or store.find_by_digest(item.digest) is not None
     digests = store.digests()
     contents = set(digests.values())
-    documents = (FileDocument.from_task(task) for task in tasks)
-    waiting = {item.digest: item for item in documents if item.id not in digests and item.digest not in contents}
-    return list(waiting.values())
+    return lambda item: item.id in digests or item.digest in contents
 
 
 def unread_document(document_id: str, task: Task) -> DocumentNotReady | UnreadDocument:

@@ -31,3 +31,7 @@ class InvalidQuery(InvalidInput):
             correctedQuery=report.corrected,
             salesforce=salesforce,
         )
+
+
+class UnknownName(NotFound):
+    """The org has no such object or field."""

@@ -54,7 +54,7 @@ class _Check:
     @property
     def doubts(self) -> frozenset[str]:
         """The errors that another describe may refute."""
-        return UNKNOWN_NAMES if _is_fresh(self.schema) else UNKNOWN_NAMES | FIELD_FACTS
+        return doubtful_codes(self.schema)
 
 
 class QueryRunner:
@@ -120,6 +120,11 @@ class QueryRunner:
         if not check.report.valid:
             return InvalidQuery.of(check.report, "query", salesforce=answer)
         return SalesforceError(error.message, details={**answer, "hint": HINT})
+
+
+def doubtful_codes(schema: "OrgSchema") -> frozenset[str]:
+    """Return the codes of errors that the org may not confirm: with only these, a query is sent."""
+    return UNKNOWN_NAMES if _is_fresh(schema) else UNKNOWN_NAMES | FIELD_FACTS
 
 
 def age_note(report: Report, facts: Mapping[str, str]) -> str | None:

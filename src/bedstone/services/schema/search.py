@@ -1,6 +1,7 @@
 """Objects and fields by what they are about: names, labels, help, picklist values, words people use, and meaning."""
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -13,6 +14,8 @@ from bedstone.salesforce.graph.names import squeeze, words_of
 from bedstone.salesforce.graph.object_names import EXACT, NAMED, ObjectNames
 from bedstone.salesforce.synonyms import FIELD_WORDS, OBJECT_WORDS, STOP_WORDS, plain_words, singular
 from bedstone.search.embedding import QueryEmbedder
+from bedstone.search.hits import Mode
+from bedstone.search.terms import terms_of_word
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,9 +25,13 @@ if TYPE_CHECKING:
 Kind = Literal["objects", "fields"]
 KEYWORD_WEIGHT = 0.6
 SEMANTIC_WEIGHT = 0.4
-NAME_WEIGHT = 1.0
-HELP_WEIGHT = 0.6
-VALUE_WEIGHT = 0.7
+# Why an entry is found: how strong that is, and in a word.
+BY_NAME = (1.0, "name")
+BY_LABEL = (1.0, "label")
+BY_OBJECT = (0.6, "object")
+BY_HELP = (0.6, "help text")
+BY_VALUE = (0.7, "picklist value")
+NO_REASON = (0.0, "")
 MIN_COSINE = 0.25  # counts as 0
 MAX_COSINE = 0.75  # counts as 1
 MAX_CANDIDATES = 400
@@ -37,12 +44,13 @@ FILE = "vectors.npz"
 
 @dataclass(frozen=True)
 class Match:
-    """An object, or a field of one, and why."""
+    """An object, or a field of one, and why; `cosine` says how near its label is in meaning."""
 
     object: ObjectSchema
     field: Field | None
     score: float
     why: str
+    cosine: float | None = None
 
 
 class SchemaSearch:
@@ -57,29 +65,58 @@ class SchemaSearch:
         self._get_embedder = embedder or (lambda: None)
         self._embedding = QueryEmbedder(self._get_embedder)
         self._cached_vectors = cache(self._read_vectors)
+        self._nearest: tuple[str, object, Mapping[str, float]] = ("", None, {})  # to the last query, and in what
+        self._count_words = cache(lambda label: max(1, len(plain_words(label))))
 
-    def search(self, query: str, kind: Kind, *, target: ObjectSchema | None = None, limit: int = 10) -> list[Match]:
+    def search(
+        self, query: str, kind: Kind, *, target: ObjectSchema | None = None, limit: int = 10, mode: Mode = "hybrid"
+    ) -> list[Match]:
         """The best matches, best first."""
         terms = _terms(query)
-        scores = self._by_words(terms, kind, target)
-        meaning = self._by_meaning(query, kind)
+        scores = self._by_words(terms, kind, target) if mode != "semantic" else {}
+        meaning = self._by_meaning(query, kind) if mode != "keyword" else {}
         candidates = dict(scores)
+        cosines: dict[int, float] = {}
         entries = self._entries(kind)
         for text, cosine in meaning.items():
             places = self._places(kind).get(text, [])
             near = places[:MAX_PLACES] if target is None else [at for at in places if entries[at][0] is target]
             shown = min(1.0, max(0.0, (cosine - MIN_COSINE) / (MAX_COSINE - MIN_COSINE)))
             for place in near:
+                cosines[place] = cosine
                 lexical, why = scores.get(place, (0.0, "meaning"))
                 blended = KEYWORD_WEIGHT * lexical + SEMANTIC_WEIGHT * shown
                 candidates[place] = (max(lexical * 0.8, blended), why)
-        if kind == "objects":
+        if kind == "objects" and mode != "semantic":
             for item, score, why in self.names.find(query):
                 candidates[self._object_numbers[item.name]] = (score, why)
         best = heapq.nlargest(max(MAX_MATCHES, limit), candidates, key=lambda place: candidates[place][0])
-        matches = [self._match(query, kind, place, candidates[place]) for place in best]
+        matches = [self._match(query, kind, place, candidates[place], cosines.get(place)) for place in best]
         matches.sort(key=lambda match: (-match.score, -len(self._graph.children(match.object.name)), _name(match)))
         return matches[:limit]
+
+    @property
+    def min_similarity(self) -> float:
+        """The cosine below which nothing is related."""
+        return self._embedding.min_similarity
+
+    @cached_property
+    def entry_count(self) -> int:
+        """How many objects and fields there are."""
+        return len(self._object_entries) + len(self._field_entries)
+
+    def document_frequency(self, term: str) -> int:
+        """Return how many objects and fields have a term of the text analyzer in their names, help or values."""
+        return self._term_counts[term]
+
+    @cached_property
+    def _term_counts(self) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for index in (self._object_index, self._field_index):
+            for word, places in index.items():
+                for term in terms_of_word(word):
+                    counts[term] += places.count
+        return counts
 
     # Words
 
@@ -87,60 +124,65 @@ class SchemaSearch:
         self, terms: Mapping[str, str], kind: Kind, target: ObjectSchema | None
     ) -> dict[int, tuple[float, str]]:
         """The share of a query's weight that stands in an entry, and where."""
-        index = self._index(kind)
-        total_entries = len(self._entries(kind))
-        weights = {term: log(1 + total_entries / (1 + len(index.get(term, ())))) for term in terms}
+        index, entries = self._index(kind), self._entries(kind)
+        total_entries = len(entries)
+        counts = {term: index[term].count if term in index else 0 for term in terms}
+        weights = {term: log(1 + total_entries / (1 + count)) for term, count in counts.items()}
         asked = sum(weights[term] for term in terms if terms[term] == "") or 1.0
-        entries = self._entries(kind)
         found: dict[int, dict[str, tuple[float, str]]] = {}
-        rare = {term for term in terms if len(index.get(term, ())) < COMMON * total_entries}
+        rare = {term for term, count in counts.items() if count < COMMON * total_entries}
         for term, said in terms.items():
-            if term not in rare and rare and target is None:
+            if term not in index or (term not in rare and rare and target is None):
                 continue
             share = NAMED / len(FIELD_WORDS[said]) if said else 1.0  # a word that stands for several needs them all
-            best: dict[int, tuple[float, str]] = {}
-            for place, strength, why in index.get(term, ()):
-                if (target is None or entries[place][0] is target) and strength > best.get(place, (0.0, ""))[0]:
-                    best[place] = (strength, f"synonym '{said}'" if said else why)
-            for place, (strength, why) in best.items():
+            for place, reason in index[term].reasons.items():
+                if target is not None and entries[place][0] is not target:
+                    continue
                 parts = found.setdefault(place, {})
-                before = parts.get(said, (0.0, ""))[0] if said else 0.0
-                parts[said or term] = (before + strength * share, why)
-        scored: dict[int, tuple[float, str]] = {}
+                if said:
+                    strength = parts.get(said, NO_REASON)[0] + reason[0] * share
+                    parts[said] = (strength, f"synonym '{said}'")
+                else:
+                    parts[term] = reason
+        scores: dict[int, float] = {}
         for place, parts in found.items():
-            score = sum(strength * weights.get(term, 1.0) for term, (strength, _) in parts.items()) / asked
+            score = 0.0
+            for term, (strength, _) in parts.items():
+                score += strength * weights.get(term, 1.0)
             item, field = entries[place]
-            length = max(1, len(plain_words(field.label if field is not None else item.label)))
-            reasons = dict.fromkeys(why for _, why in parts.values())
-            scored[place] = (min(1.0, score) * (0.75 + 0.25 / length), ", ".join(reasons))
-        best_places = sorted(scored, key=lambda place: -scored[place][0])[:MAX_CANDIDATES]
-        return {place: scored[place] for place in best_places}
+            length = self._count_words(field.label if field is not None else item.label)
+            scores[place] = min(1.0, score / asked) * (0.75 + 0.25 / length)
+        best_places = heapq.nlargest(MAX_CANDIDATES, scores, key=scores.__getitem__)
+        return {
+            place: (scores[place], ", ".join(dict.fromkeys(why for _, why in found[place].values())))
+            for place in best_places
+        }
 
-    def _index(self, kind: Kind) -> Mapping[str, list[tuple[int, float, str]]]:
+    def _index(self, kind: Kind) -> Mapping[str, "_Places"]:
         return self._object_index if kind == "objects" else self._field_index
 
     @cached_property
-    def _object_index(self) -> Mapping[str, list[tuple[int, float, str]]]:
-        index: dict[str, list[tuple[int, float, str]]] = {}
+    def _object_index(self) -> Mapping[str, "_Places"]:
+        index: dict[str, _Places] = {}
         for place, (item, _) in enumerate(self._entries("objects")):
-            _add(index, place, words_of(item.name), NAME_WEIGHT, "name")
-            _add(index, place, plain_words(item.label), NAME_WEIGHT, "label")
+            _add(index, place, words_of(item.name), BY_NAME)
+            _add(index, place, plain_words(item.label), BY_LABEL)
             for words in OBJECT_WORDS.get(item.name, ()):
-                _add(index, place, plain_words(words), NAMED, f"synonym '{words}'")
+                _add(index, place, plain_words(words), (NAMED, f"synonym '{words}'"))
         return index
 
     @cached_property
-    def _field_index(self) -> Mapping[str, list[tuple[int, float, str]]]:
-        index: dict[str, list[tuple[int, float, str]]] = {}
+    def _field_index(self) -> Mapping[str, "_Places"]:
+        index: dict[str, _Places] = {}
         for place, (item, field) in enumerate(self._entries("fields")):
             assert field is not None
-            _add(index, place, plain_words(field.label), NAME_WEIGHT, "label")
-            _add(index, place, words_of(field.name), NAME_WEIGHT, "name")
-            _add(index, place, words_of(item.name), HELP_WEIGHT, "object")
+            _add(index, place, plain_words(field.label), BY_LABEL)
+            _add(index, place, words_of(field.name), BY_NAME)
+            _add(index, place, words_of(item.name), BY_OBJECT)
             if field.help:
-                _add(index, place, plain_words(field.help), HELP_WEIGHT, "help text")
+                _add(index, place, plain_words(field.help), BY_HELP)
             for choice in field.choices[:50]:
-                _add(index, place, plain_words(choice.label), VALUE_WEIGHT, "picklist value")
+                _add(index, place, plain_words(choice.label), BY_VALUE)
         return index
 
     def _entries(self, kind: Kind) -> list[tuple[ObjectSchema, Field | None]]:
@@ -163,21 +205,17 @@ class SchemaSearch:
     def _by_meaning(self, query: str, kind: Kind) -> dict[str, float]:
         """Return the cosines of the nearest texts of a kind; none without vectors, or while the embedder fails."""
         vectors = self._vectors
-        vector = self._embedding.embed(query) if vectors is not None else None
-        if vectors is None or vector is None:
+        if vectors is None:
             return {}
-        texts, matrix = vectors
-        import numpy as np  # noqa: PLC0415 - only with vectors
-
-        near = matrix @ vector.astype(np.float32)
+        asked, known, nearest = self._nearest
+        if asked != query or known is not vectors:  # else it was asked for objects, and now for fields
+            vector = self._embedding.embed(query)
+            if vector is None:
+                return {}
+            nearest = _find_nearest(*vectors, vector)
+            self._nearest = (query, vectors, nearest)
         places = self._places(kind)
-        most = min(MAX_TEXTS, len(texts))
-        if not most:
-            return {}
-        order = np.argpartition(-near, most - 1)[:most]
-        return {
-            texts[place]: float(near[place]) for place in order if near[place] >= MIN_COSINE and texts[place] in places
-        }
+        return {text: cosine for text, cosine in nearest.items() if text in places}
 
     def make_vectors(self, tell: Callable[[int, int], None] = lambda done, total: None) -> int:
         """Vectors for every name there is, kept beside the schema; how many."""
@@ -240,7 +278,7 @@ class SchemaSearch:
                 found.sort(key=lambda place: -len(self._graph.children(entries[place][0].name)))
         return places
 
-    def _match(self, query: str, kind: Kind, place: int, scored: tuple[float, str]) -> Match:
+    def _match(self, query: str, kind: Kind, place: int, scored: tuple[float, str], cosine: float | None) -> Match:
         item, field = self._entries(kind)[place]
         score, why = scored
         given = squeeze(query)
@@ -252,7 +290,17 @@ class SchemaSearch:
         else:
             score = min(score, NAMED)
         weight = self.names.weight(item)
-        return Match(item, field, round(score * (0.7 + 0.3 * weight), 4), why)
+        return Match(item, field, round(score * (0.7 + 0.3 * weight), 4), why, cosine)
+
+
+def _find_nearest(texts: list[str], matrix: "np.ndarray", vector: "np.ndarray") -> dict[str, float]:
+    """Return the cosines of the texts that are nearest to a vector."""
+    import numpy as np  # noqa: PLC0415 - only with vectors
+
+    near = matrix @ vector.astype(np.float32)
+    most = min(MAX_TEXTS, len(texts))
+    order = np.argpartition(-near, most - 1)[:most] if most else ()
+    return {texts[place]: float(near[place]) for place in order if near[place] >= MIN_COSINE}
 
 
 def _terms(query: str) -> dict[str, str]:
@@ -265,11 +313,24 @@ def _terms(query: str) -> dict[str, str]:
     return terms
 
 
-def _add(
-    index: dict[str, list[tuple[int, float, str]]], place: int, words: Iterable[str], strength: float, why: str
-) -> None:
+class _Places:
+    """Where a word stands: the best reason of each entry, as strength and text, and how many reasons there are."""
+
+    __slots__ = ("count", "reasons")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.reasons: dict[int, tuple[float, str]] = {}
+
+
+def _add(index: dict[str, _Places], place: int, words: Iterable[str], reason: tuple[float, str]) -> None:
     for word in {singular(word) for word in words}:
-        index.setdefault(word, []).append((place, strength, why))
+        places = index.get(word)
+        if places is None:
+            places = index[word] = _Places()
+        places.count += 1
+        if reason[0] > places.reasons.get(place, NO_REASON)[0]:
+            places.reasons[place] = reason
 
 
 def _name(match: Match) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from anyio import to_thread
 
@@ -24,11 +24,13 @@ from bedstone.salesforce.questions.row_checks import settle, statements_to_count
 from bedstone.salesforce.questions.text_grounds import text_grounds
 from bedstone.salesforce.soql.quoting import search_term
 from bedstone.salesforce.validation import Report, validate
+from bedstone.services.catalog import FetchedText, FindRequest, Found
 from bedstone.services.orgs import default_org, open_client, open_orgs
-from bedstone.services.schedule import PeriodicTask
 from bedstone.services.schema.counts import RecentCounts
 from bedstone.services.schema.errors import InvalidQuery, NotSynced, OrgNotFound
 from bedstone.services.schema.execution import QueryRun, QueryRunner
+from bedstone.services.schema.finding import SCHEMES, fetch_name, find_names, find_objects
+from bedstone.services.schema.org_syncs import OrgSyncs
 from bedstone.services.schema.search import SchemaSearch
 from bedstone.services.schema.store import SchemaStore
 from bedstone.services.schema.sync import (
@@ -41,7 +43,16 @@ from bedstone.services.schema.sync import (
     SchemaSync,
     SyncReport,
 )
-from bedstone.services.service import DATE, Service, ServiceContext
+from bedstone.services.service import (
+    NamedPage,
+    Service,
+    ServiceContext,
+    State,
+    Summary,
+    SyncFacts,
+    format_count,
+    parse_time,
+)
 from bedstone.settings import layout
 
 if TYPE_CHECKING:
@@ -109,6 +120,8 @@ class KnownOrg:
 class SchemaService(Service):
     """Every org's schema. `default` is used where the caller names no org; None means the only one there is."""
 
+    schemes: ClassVar[tuple[str, ...]] = SCHEMES
+
     folder: Path
     orgs: Orgs
     open_client: Callable[[Org], SalesforceClient]
@@ -126,16 +139,16 @@ class SchemaService(Service):
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
-        self._periodic_sync = PeriodicTask(self._sync_and_report, self.sync_minutes, "Syncing the schema")
+        self._syncs = OrgSyncs(self, self.sync_minutes)
         self._runner = QueryRunner(self, writes=not self.read_only, max_share=self.warn_share)
 
     async def start(self) -> None:
         """Begin periodic syncs, if they are configured."""
-        self._periodic_sync.start()
+        self._syncs.start()
 
     async def aclose(self) -> None:
         """Stop syncing; close connections and files."""
-        await self._periodic_sync.stop()
+        await self._syncs.stop()
         for client in self._clients.values():
             await client.close()
         self._clients.clear()
@@ -143,17 +156,23 @@ class SchemaService(Service):
             store.close()
         self._stores.clear()
 
-    async def figures(self) -> Sequence[tuple[str, str]]:
+    async def summary(self) -> Summary:
         """Return the size and age of the default org's schema, or the names of all orgs."""
         try:
             org = await self.org()
+        except NotSynced:
+            return Summary(states=(State("warn", "Not synced yet", "/activity"),), is_empty=True)
         except NotFound:
             names = [org.name for org in await to_thread.run_sync(self.known_orgs)]
             if len(names) > 1:
-                return [("orgs", ", ".join(names))]
+                return Summary(f"orgs {', '.join(names)}")
             raise
-        sizes = [("objects", f"{len(org.graph.objects):,}"), ("fields", f"{org.graph.field_count:,}")]
-        return [("org", org.name), *sizes, ("synced", org.facts.get(SYNCED_AT, "")[DATE])]
+        objects, synced_at = len(org.graph.objects), org.facts.get(SYNCED_AT)
+        return Summary(
+            f"{format_count(objects, 'object')}, {format_count(org.graph.field_count, 'field')}",
+            objects,
+            parse_time(synced_at),
+        )
 
     def problems(self) -> Sequence[str]:
         """Return which schemas cannot be read."""
@@ -182,7 +201,7 @@ class SchemaService(Service):
             self._known = (state, [*orgs, *imported])
         return self._known[1]
 
-    def find(self, org_id: str | None) -> KnownOrg:
+    def find_org(self, org_id: str | None) -> KnownOrg:
         """Return an org by its name or by Salesforce's id."""
         known = self.known_orgs()
         wanted = org_id or self.default
@@ -197,6 +216,35 @@ class SchemaService(Service):
         problem = f"Unknown org {wanted!r}." if wanted is not None else "Name an org with orgId."
         raise OrgNotFound(f"{problem} Known: {listed}.", details={"known": names})
 
+    async def find(self, request: FindRequest) -> Found:
+        """Return the best objects and fields of the default org, or of every org if none is."""
+        orgs = await self._searched_orgs()
+        found = [await to_thread.run_sync(find_names, org, request, prefix) for prefix, org in orgs.items()]
+        items = sorted((item for answer in found for item in answer.items), key=lambda item: -(item.score or 0.0))
+        return Found(items[: request.limit])
+
+    async def find_names(self, text: str, limit: int) -> Sequence[NamedPage]:
+        """Return the objects whose labels or names have a text."""
+        orgs = await self._searched_orgs()
+        found = [page for prefix, org in orgs.items() for page in find_objects(org, text, limit, prefix)]
+        return found[:limit]
+
+    async def fetch(self, scheme: str, name: str) -> FetchedText:
+        """Return an object with its fields, or one field, as text."""
+        org_name, _, rest = name.rpartition("/")
+        org = await self.org(org_name or None)
+        return await to_thread.run_sync(fetch_name, org, scheme, rest, f"{org_name}/" if org_name else "")
+
+    async def _searched_orgs(self) -> dict[str, OrgSchema]:
+        """Return the orgs to search by the beginning of their ids; one that is not synced yet has nothing to find."""
+        try:
+            return {"": await self.org()}
+        except NotSynced:
+            return {}
+        except OrgNotFound:
+            names = [known.name for known in await to_thread.run_sync(self.known_orgs)]
+            return {f"{name}/": await self.org(name) for name in names}
+
     async def org(self, org_id: str | None = None) -> OrgSchema:
         """Return an org's schema; the last complete one while a sync is running."""
         fresh = self._fresh(org_id)
@@ -204,7 +252,7 @@ class SchemaService(Service):
 
     def load(self, org_id: str | None = None) -> OrgSchema:
         """Return an org's schema, reading it first if it changed; blocks."""
-        org = self.find(org_id)
+        org = self.find_org(org_id)
         version = None
         try:
             version = org.store.version()
@@ -254,7 +302,7 @@ class SchemaService(Service):
 
     def client(self, org_id: str | None) -> SalesforceClient:
         """Return a client of an org; an imported schema has none."""
-        org = self.find(org_id)
+        org = self.find_org(org_id)
         if org.org is None:
             raise Unavailable(f"The schema {org.name} was imported from files, so it has no org to query.")
         if org.name not in self._clients:
@@ -263,7 +311,7 @@ class SchemaService(Service):
 
     async def query(self, soql: str, org_id: str | None = None, batch: int | None = None) -> QueryRun:
         """Run a query that is not certainly wrong, and return its first page."""
-        return await self._runner.run(soql, await to_thread.run_sync(self.find, org_id), batch)
+        return await self._runner.run(soql, await to_thread.run_sync(self.find_org, org_id), batch)
 
     async def query_all(self, soql: str, limit: int, org_id: str | None = None) -> tuple[list[dict[str, Any]], int]:
         """Return the records of a query, up to a limit, and how many there are."""
@@ -281,7 +329,7 @@ class SchemaService(Service):
         objects = [item for label in NAMED_OBJECTS if (item := org.graph.get(label)) is not None and item.searchable]
         fields = {item.name: item.name_field.name for item in objects if item.name_field is not None}
         returning = ", ".join(f"{label}(Id, {field} LIMIT {MAX_RECORDS})" for label, field in fields.items())
-        if not fields or self.find(org.name).org is None:
+        if not fields or self.find_org(org.name).org is None:
             return []
         try:
             rows = await self.client(org.name).search(
@@ -306,14 +354,14 @@ class SchemaService(Service):
         found = await to_thread.run_sync(lambda: org.grounder.ground(text, target=target, kind=kind, records=records))
         if kind == "unknown" and len(text) <= MAX_NAME_CHARACTERS:
             found += text_grounds(text, org.graph, target, lambda owner: _path(org, owner, target))
-        return settle(found, await self._count_rows(org, statements_to_count(found)))
+        return settle(found, await self.count_rows(org, statements_to_count(found)))
 
-    async def _count_rows(self, org: OrgSchema, statements: Sequence[str]) -> dict[str, int]:
+    async def count_rows(self, org: OrgSchema, statements: Sequence[str]) -> dict[str, int]:
         """Return how many rows statements count, by one call; nothing without an org to query."""
         now = monotonic()
         known = {text: count for text in statements if (count := self._counts.get((org.name, text), now)) is not None}
         missing = [text for text in statements if text not in known]
-        if not missing or self.find(org.name).org is None:
+        if not missing or self.find_org(org.name).org is None:
             return known
         try:
             counts = await self.client(org.name).count_many(missing)
@@ -327,7 +375,7 @@ class SchemaService(Service):
         self, org_id: str | None = None, tell: OnProgress = lambda done, total: None, *, derived: bool = False
     ) -> SyncReport:
         """Bring an org's schema up to date."""
-        org = await to_thread.run_sync(self.find, org_id)
+        org = await to_thread.run_sync(self.find_org, org_id)
         return await SchemaSync(org.store).from_org(
             self.client(org.name), tell, derived=derived, record_names=self.record_names
         )
@@ -340,19 +388,19 @@ class SchemaService(Service):
             )
         return SchemaSync(self._store(self.folder / f"{IMPORTED}{name}")).from_folder(source, tell)
 
-    async def _sync_and_report(self) -> str:
-        report = await self.sync()
-        await to_thread.run_sync(self.embed_names)
-        return (
-            f"Schema synced: {report.objects} objects, {report.changed} changed, {report.removed} removed, "
-            f"{report.failed} failed"
-        )
+    def syncs(self) -> Sequence[SyncFacts]:
+        """Return the sync of each org."""
+        return self._syncs.facts()
+
+    async def sync_now(self, name: str) -> None:
+        """Begin to sync the schema of an org."""
+        self._syncs.run_now(name)
 
     def _fresh(self, org_id: str | None) -> OrgSchema | None:
         """Return an org's loaded schema if it is still the stored one, which a few system calls tell."""
         if self._known is None or self._known[0] != (self.orgs.version(), self._folder_version()):
             return None
-        org = self.find(org_id)
+        org = self.find_org(org_id)
         loaded = self._loaded.get(org.name)
         try:
             return loaded[1] if loaded is not None and loaded[0] == org.store.version() else None

@@ -246,6 +246,21 @@ class MemoryStore:
             found = [task for task in self._tasks.values() if task.status in statuses]
         return sorted(found, key=lambda task: (task.created_at, task.id))[:limit]
 
+    def finished_tasks(
+        self, statuses: Collection[TaskStatus], *, dismissed: bool = True, offset: int = 0, limit: int = 1000
+    ) -> list[Task]:
+        found = [task for task in self._tasks_with(statuses, dismissed=dismissed) if task.finished_at is not None]
+        found.sort(key=lambda task: (task.finished_at or 0, task.id), reverse=True)
+        return found[offset : offset + limit]
+
+    def count_tasks(self, statuses: Collection[TaskStatus], *, dismissed: bool = True) -> int:
+        return len(self._tasks_with(statuses, dismissed=dismissed))
+
+    def _tasks_with(self, statuses: Collection[TaskStatus], *, dismissed: bool) -> list[Task]:
+        with self._lock:
+            known = list(self._tasks.values())
+        return [task for task in known if task.status in statuses and (dismissed or not task.is_dismissed)]
+
     def prune_tasks(self, before: float, keep: int) -> None:
         with self._writing():
             finished = [task for task in self._tasks.values() if task.finished_at is not None]
@@ -307,10 +322,8 @@ class MemoryStore:
     def _insert(self, document_id: str, chunks: Sequence[Chunk]) -> tuple[int, int]:
         first = self._next_chunk
         for position, item in enumerate(chunks):
-            place = (first + position, document_id, position)
-            head = ChunkHead(
-                *place, item.id, item.heading, item.level, item.breadcrumb, item.facets, item.page, item.places
-            )
+            place = (first + position, document_id, position, item.id, item.heading, item.level)
+            head = ChunkHead(*place, item.breadcrumb, item.facets, item.page, item.places, item.span)
             self._chunks[head.rowid] = StoredChunk(head, item.text, item.plain)
         self._next_chunk += len(chunks)
         return (first, self._next_chunk - 1) if chunks else EMPTY_RANGE

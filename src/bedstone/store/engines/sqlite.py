@@ -61,6 +61,8 @@ DOCUMENT_COLUMNS = "id, title, digest, metadata"
 UPDATE_DOCUMENT = "UPDATE document SET title = ?, digest = ?, metadata = ? WHERE id = ?"
 HEAD_COLUMNS = "c.rowid, c.document, c.position, c.id, c.heading, c.level, c.breadcrumb, f.pairs, c.page"
 CHUNK_COLUMNS = f"{HEAD_COLUMNS}, c.text, c.plain"
+WITH_STATUS = "status IN (SELECT value FROM json_each(?))"
+NOT_DISMISSED = " AND json_extract(details, '$.dismissed') IS NULL"
 PUT_TASK = "INSERT OR REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 FROM_CHUNK = "FROM chunk c JOIN facets f ON f.id = c.facets"
 
@@ -157,7 +159,7 @@ class SqliteStore:
         offset: int = 0,
         limit: int = 1000,
     ) -> list[Document]:
-        where, values = where_clause(conditions)
+        where, values = where_clause(conditions, in_order=order is not None)
         query = f"SELECT {DOCUMENT_COLUMNS} FROM document {where} {order_clause(order)} LIMIT ? OFFSET ?"
         return [decode_document(row) for row in self._read(query, *values, limit, offset)]
 
@@ -302,6 +304,19 @@ class SqliteStore:
         query = "SELECT * FROM task WHERE status IN (SELECT value FROM json_each(?)) ORDER BY created, id LIMIT ?"
         return [decode_task(row) for row in self._read(query, json.dumps(list(statuses)), limit)]
 
+    def finished_tasks(
+        self, statuses: Collection[TaskStatus], *, dismissed: bool = True, offset: int = 0, limit: int = 1000
+    ) -> list[Task]:
+        # The plus keeps SQLite from sorting all tasks with a status instead of walking those that finished.
+        chosen = f"+{WITH_STATUS}{'' if dismissed else NOT_DISMISSED} AND finished IS NOT NULL"
+        query = f"SELECT * FROM task WHERE {chosen} ORDER BY finished DESC, id DESC LIMIT ? OFFSET ?"
+        return [decode_task(row) for row in self._read(query, json.dumps(list(statuses)), limit, offset)]
+
+    def count_tasks(self, statuses: Collection[TaskStatus], *, dismissed: bool = True) -> int:
+        chosen = f"{WITH_STATUS}{'' if dismissed else NOT_DISMISSED}"
+        rows = self._read(f"SELECT count(*) FROM task WHERE {chosen}", json.dumps(list(statuses)))
+        return int(rows[0][0])
+
     def prune_tasks(self, before: float, keep: int) -> None:
         with self._transaction() as db:
             db.execute(
@@ -419,6 +434,8 @@ class SqliteStore:
             connection.close()
             raise
         with self._lock:
+            if self._closed.is_set():  # meanwhile: a connection of its own would read on
+                connection.close()
             self._readers.add(connection)
         return connection
 

@@ -8,7 +8,7 @@ from pydantic_core import ErrorDetails
 
 from bedstone.errors import InvalidInput
 from bedstone.services.docs.metadata import Facet
-from bedstone.toolkit import Arguments, Result
+from bedstone.toolkit import Arguments, Citation, Result
 
 SEARCH_DESCRIPTION = "Search the {}. Use this to find relevant documentation, guides, or API references."
 GET_DESCRIPTION = (
@@ -101,6 +101,7 @@ class SearchHit(Result):
     filepath: str
     metadata: dict[str, str]
     highlights: list[tuple[int, int]] = Field(description="Positions of the matching terms in the snippet")
+    citation: Citation | None = None
 
 
 class SearchHint(Result):

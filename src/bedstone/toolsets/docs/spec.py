@@ -15,6 +15,6 @@ SPEC = ToolsetSpec(
     is_configured=is_configured,
     service="bedstone.services.docs.opening:open_docs",
     source_title="Documentation",
-    pages="bedstone.web.docs:docs_routes",
-    navigation=(NavigationItem("docs", "/docs", "Docs"),),
+    pages="bedstone.web.docs.pages:docs_routes",
+    navigation=(NavigationItem("docs", "/docs", "Documentation", "book"),),
 )

@@ -1,7 +1,7 @@
 """The docs toolset: search documentation, read chunks."""
 
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -16,6 +16,8 @@ from bedstone.services.docs.metadata import CorpusMetadata, merge_prompts, merge
 from bedstone.services.docs.service import DocsService
 from bedstone.services.service import Handle
 from bedstone.toolkit import (
+    Citation,
+    Links,
     Prompt,
     PromptArgument,
     PromptMessage,
@@ -43,7 +45,7 @@ from bedstone.toolsets.docs.contract import (
 if TYPE_CHECKING:  # the engine is imported on first use, not when a server starts
     from bedstone.records import StoredChunk
     from bedstone.search.hits import Hit
-    from bedstone.services.docs.library import DocPage
+    from bedstone.services.docs.library import DocPage, DocsLibrary
     from bedstone.services.docs.source.prompt_templates import PromptTemplate
 
 CHUNK_ID = re.compile(r"[^#]+(#[^#]+)?")
@@ -62,11 +64,19 @@ class DocsToolset(Toolset):
     server_name = "docs"
     prompts_can_change = True
 
-    def __init__(self, docs: Handle[DocsService], *, tool_prefix: str | None = None, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        docs: Handle[DocsService],
+        *,
+        tool_prefix: str | None = None,
+        links: Links | None = None,
+        read_only: bool = False,
+    ) -> None:
         super().__init__(docs, read_only=read_only)
         if tool_prefix is not None and not TOOL_PREFIX.fullmatch(tool_prefix):
             raise InvalidSetting("Invalid docs.tool_prefix. Use up to 52 letters, digits, _ and -.")
         self._docs = docs
+        self._links = links or Links()
         self._prefix = f"{tool_prefix}_" if tool_prefix else ""
         self._refresh()
 
@@ -74,7 +84,8 @@ class DocsToolset(Toolset):
     def build(cls, context: ToolsetContext) -> "DocsToolset":
         """Serve the configured corpora."""
         assert context.service is not None
-        return cls(context.service, tool_prefix=context.settings.docs.tool_prefix, read_only=context.read_only)
+        prefix = context.settings.docs.tool_prefix
+        return cls(context.service, tool_prefix=prefix, links=context.links, read_only=context.read_only)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[object]:  # prose: ok - public API
@@ -106,13 +117,22 @@ class DocsToolset(Toolset):
     async def search(self, arguments: SearchDocs) -> SearchResult | Reply:
         """Return a page of hits as indented JSON."""
         filters = arguments.model_dump(exclude={"query", "limit", "cursor"}, exclude_none=True)
-        page = await self._docs.run(
-            lambda docs: docs.library.search(arguments.query, filters, arguments.limit, arguments.cursor)
-        )
-        result = _to_result(page)
+
+        def search(docs: DocsService) -> SearchResult:
+            page = docs.library.search(arguments.query, filters, arguments.limit, arguments.cursor)
+            return _to_result(page, lambda hit: self._cite(docs.library, hit, arguments.query))
+
+        result = await self._docs.run(search)
         # Positions in a snippet are for programs, so the text leaves them out.
         text = result.model_dump_json(indent=2, exclude={"hits": {"__all__": {"highlights"}}})
         return Reply(text, structured=result.model_dump(mode="json"))
+
+    def _cite(self, library: "DocsLibrary", hit: "Hit", query: str) -> Citation:
+        from bedstone.services.docs.finding import page_address  # noqa: PLC0415 - with the engine
+
+        head = hit.head
+        address = page_address(library, head.id, head.document_id, query) if self._links.base else ""
+        return Citation.of(self._links, f"{SCHEME}{head.id}", address, head.span)
 
     @tool("get_doc", GET_DESCRIPTION, title="Read documentation", long=True)
     async def read(self, arguments: GetDoc) -> str:
@@ -232,16 +252,16 @@ def _escape_delimiter(found: re.Match[str]) -> str:
     return found[0].replace("--- Chunk:", "--- Chunk\\:").replace("(Target)", "(Target\\)")
 
 
-def _to_result(page: "DocPage") -> SearchResult:
+def _to_result(page: "DocPage", cite: "Callable[[Hit], Citation]") -> SearchResult:
     hint = page.hint and SearchHint(
         message=page.hint.message,
         suggested_filters={key: list(values) for key, values in page.hint.suggested_filters.items()},
     )
-    hits = [_to_hit(hit) for hit in page.hits]
+    hits = [_to_hit(hit, cite(hit)) for hit in page.hits]
     return SearchResult(hits=hits, next_cursor=page.next_cursor, hint=hint, notice=page.notice)
 
 
-def _to_hit(hit: "Hit") -> SearchHit:
+def _to_hit(hit: "Hit", citation: Citation) -> SearchHit:
     chunk = hit.head
     return SearchHit(
         chunk_id=chunk.id,
@@ -252,4 +272,5 @@ def _to_hit(hit: "Hit") -> SearchHit:
         filepath=chunk.document_id,
         metadata=dict(chunk.facets),
         highlights=list(hit.snippet.highlights),
+        citation=citation,
     )

@@ -2,7 +2,7 @@
 
 from bedstone.errors import BedstoneError
 from bedstone.services.service import Handle
-from bedstone.services.text_file import KbUnreadable, TextFile
+from bedstone.services.text_file import TextFile
 from bedstone.toolkit import NoArguments, Reply, Toolset, ToolsetContext, tool
 from bedstone.toolsets.kb.contract import KbContent, KbFacts, KbInfo
 
@@ -11,7 +11,7 @@ class KbToolset(Toolset):
     """Serves one text file."""
 
     label = "kb"
-    title = "Knowledge base file"
+    title = "Knowledge file"
     server_name = "kb"
     instructions = (
         "One knowledge base text: get_kb_info returns its size and availability, get_kb_content the full text."
@@ -55,9 +55,7 @@ class KbToolset(Toolset):
     )
     async def content(self, _: NoArguments) -> KbContent:
         """Return the full text."""
-        file = await self._file.get().read()
-        if file.problem is not None:
-            raise KbUnreadable(file.problem)
+        file = await self._file.get().readable()
         return KbContent(status="ok" if file.text else "empty", content_length=len(file.text), content=file.text)
 
     def render_error(self, error: BedstoneError) -> Reply:

@@ -18,6 +18,6 @@ SPEC = ToolsetSpec(
     service="bedstone.services.knowledge.opening:open_knowledge",
     starts_at_once=has_work,
     source_title="Documents",
-    pages="bedstone.web.documents:document_routes",
-    navigation=(NavigationItem("documents", "/documents", "Documents"),),
+    pages="bedstone.web.documents.list:document_routes",
+    navigation=(NavigationItem("documents", "/documents", "Documents", "file"),),
 )

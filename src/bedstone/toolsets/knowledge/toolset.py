@@ -16,7 +16,18 @@ from pydantic import Field, create_model
 from bedstone.errors import BedstoneError, InvalidInput, InvalidSetting, MissingArgument, ReadOnly
 from bedstone.services.knowledge.opening import unopened_status, watched_folders
 from bedstone.services.knowledge.records import DEFAULT_COLLECTION
-from bedstone.toolkit import Arguments, NoArguments, Progress, Reply, TaskView, Tool, Toolset, ToolsetContext, tool
+from bedstone.toolkit import (
+    Arguments,
+    Links,
+    NoArguments,
+    Progress,
+    Reply,
+    TaskView,
+    Tool,
+    Toolset,
+    ToolsetContext,
+    tool,
+)
 from bedstone.toolsets.knowledge import views
 from bedstone.toolsets.knowledge.contract import (
     Add,
@@ -67,7 +78,7 @@ class KnowledgeToolset(Toolset):
     """Serves one knowledge base, which is opened when it is first needed."""
 
     label = "knowledge"
-    title = "Knowledge base"
+    title = "Documents"
     server_name = "knowledge-server"
     instructions = (
         "Files the team has added: knowledge-search finds passages with their file and page; knowledge-add takes PDF, "
@@ -79,10 +90,12 @@ class KnowledgeToolset(Toolset):
         base: "Handle[KnowledgeBase]",
         *,
         top_k: tuple[int, int] = (10, 50),
+        links: Links | None = None,
         read_only: bool = False,
     ) -> None:
         super().__init__(base, read_only=read_only)
         self._base = base
+        self._links = links or Links()
         self._top_k = top_k
         self._reports: set[asyncio.Task[None]] = set()  # the event loop keeps weak references only
 
@@ -93,7 +106,7 @@ class KnowledgeToolset(Toolset):
         watched_folders(context.settings)  # a folder that cannot be watched stops the start
         settings = context.settings
         top_k = (settings.search.default_top_k, settings.search.max_top_k)
-        return cls(context.service, top_k=top_k, read_only=context.read_only)
+        return cls(context.service, top_k=top_k, links=context.links, read_only=context.read_only)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[object]:  # prose: ok - public API
@@ -164,7 +177,9 @@ class KnowledgeToolset(Toolset):
         hits, notice = await self._base.run(lambda base: (base.search(query), base.search_notice()))
         return FoundPassages(
             query=arguments.query,
-            results=await self._base.run(lambda base: [views.passage(base, hit) for hit in hits]),
+            results=await self._base.run(
+                lambda base: [views.passage(base, hit, arguments.query, self._links) for hit in hits]
+            ),
             total_results=len(hits),
             message=None if hits else "No documents found matching your query",
             notice=notice,

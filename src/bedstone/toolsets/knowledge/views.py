@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bedstone.errors import BedstoneError, InvalidInput, MissingArgument, UnknownArgument, UnknownTask
+from bedstone.ingest.page_marks import mark_chunks, mark_pages, pages_between
 from bedstone.services.knowledge.errors import (
     CollectionNotFound,
     DocumentNotFound,
@@ -19,7 +20,7 @@ from bedstone.services.knowledge.errors import (
     UnsupportedFormat,
 )
 from bedstone.services.knowledge.records import FileDocument, iso_time
-from bedstone.toolkit import Reply, TaskView
+from bedstone.toolkit import Citation, Links, Reply, TaskView
 from bedstone.toolsets.knowledge.contract import (
     Added,
     BaseFacts,
@@ -35,7 +36,6 @@ from bedstone.toolsets.knowledge.contract import (
     TaskResult,
     TaskState,
 )
-from bedstone.toolsets.knowledge.page_marks import mark_chunks, mark_pages, pages_between
 
 if TYPE_CHECKING:  # the engine is imported when it is first needed, not when the server starts
     from bedstone.ingest.extraction import Page
@@ -63,6 +63,7 @@ COMPUTED_FIELDS = frozenset(
         "left_out",
         "source",
         "other_sources",
+        "citation",
         "user",
     }
 )
@@ -102,8 +103,10 @@ def error_code(error: BedstoneError) -> str:
     return ERROR_CODES.get(type(error), error.code)
 
 
-def passage(base: "KnowledgeBase", hit: "KnowledgeHit") -> FoundPassage:
+def passage(base: "KnowledgeBase", hit: "KnowledgeHit", query: str, links: Links) -> FoundPassage:
     """Return a chunk that was found."""
+    from bedstone.services.knowledge.finding import page_address, readable_id  # noqa: PLC0415 - loads the engine
+
     head = hit.chunk.head
     computed = _computed_fields(base, hit.document)
     place, last = hit.place, head.last_page
@@ -113,6 +116,13 @@ def passage(base: "KnowledgeBase", hit: "KnowledgeHit") -> FoundPassage:
             computed["page_end"] = last
     if place.breadcrumb:
         computed["heading"] = " > ".join(place.breadcrumb)
+    citation = Citation.of(
+        links,
+        readable_id(hit.document, page=place.page, passage=head.position + 1),
+        page_address(hit.document.id, page=place.page, chunk_id=head.id, query=query),
+        head.span,
+    )
+    computed["citation"] = citation.model_dump()
     metadata = _with_user_metadata(computed, hit.document.metadata)
     return FoundPassage(
         document_id=hit.document.id,

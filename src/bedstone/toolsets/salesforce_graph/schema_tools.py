@@ -210,7 +210,7 @@ class SchemaTools(GraphTools):
         from bedstone.services.schema.sync import ORG_ID, SOURCE, SYNCED_AT  # noqa: PLC0415
 
         org = await self._org(arguments.org_id)
-        known = self._schemas.get().find(org.name)
+        known = self._schemas.get().find_org(org.name)
         synced = org.facts.get(SYNCED_AT)
         age = None
         if synced:

@@ -82,7 +82,7 @@ class SoqlTools(GraphTools):
     async def execute_soql(self, arguments: ExecuteSoql) -> QueryResult:
         """Read-only: SOQL cannot change anything. What is certainly wrong is not sent; a page at a time."""
         schemas = await self._schemas.open()
-        known = await to_thread.run_sync(schemas.find, arguments.org_id)
+        known = await to_thread.run_sync(schemas.find_org, arguments.org_id)
         address, skip = _opened_cursor(arguments, known.name)
         notes: tuple[str, ...] = ()
         if address:

@@ -16,6 +16,10 @@ SPEC = ToolsetSpec(
     is_configured=is_configured,
     service="bedstone.services.schema.service:open_schemas",
     starts_at_once=lambda settings: bool(settings.salesforce.sync_minutes) and not settings.read_only,
-    pages="bedstone.web.salesforce:schema_routes",
-    navigation=(NavigationItem("salesforce", "/salesforce", "Salesforce"),),
+    pages="bedstone.web.schema.pages:schema_routes",
+    source_title="Schema",
+    navigation=(
+        NavigationItem("salesforce", "/salesforce", "Schema", "schema"),
+        NavigationItem("soql", "/salesforce/soql", "SOQL", "soql", "work"),
+    ),
 )

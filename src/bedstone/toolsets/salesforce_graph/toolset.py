@@ -42,7 +42,7 @@ class SalesforceGraphToolset(SchemaTools, SoqlTools, GroundingTools):
     """Serves the schemas of orgs."""
 
     label = "salesforce_graph"
-    title = "Salesforce schema"
+    title = "Schema"
     server_name = "sf-graph"
     plain_initialize: ClassVar[Mapping[str, Any] | None] = {
         "capabilities": {"resources": {"subscribe": False, "listChanged": False}}

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from bedstone.toolkit import Arguments, Result
+from bedstone.toolkit import Arguments, Citation, Result
 
 LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z]{2,4})?$"
 
@@ -35,6 +35,7 @@ class ArticleLine(Result):
     article_type: str | None
     article_number: str | None = Field(None, description="Article number, as users see it")
     snippet: str | None = Field(None, description="Excerpt that matches the query")
+    citation: Citation | None = Field(None, description="Where the excerpt comes from")
 
 
 class Warned(Result):

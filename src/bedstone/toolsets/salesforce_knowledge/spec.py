@@ -10,6 +10,6 @@ SPEC = ToolsetSpec(
     service="bedstone.services.articles.service:open_articles",
     starts_at_once=lambda settings: bool(settings.salesforce.sync_minutes) and not settings.read_only,
     source_title="Articles",
-    pages="bedstone.web.salesforce:article_routes",
-    navigation=(NavigationItem("articles", "/salesforce/articles", "Articles"),),
+    pages="bedstone.web.articles.list:article_routes",
+    navigation=(NavigationItem("articles", "/salesforce/articles", "Articles", "article"),),
 )

@@ -7,7 +7,18 @@ from urllib.parse import quote, unquote
 from anyio import to_thread
 
 from bedstone.errors import BedstoneError, NotFound, UnknownResource
-from bedstone.toolkit import Reply, Resource, ResourceContents, ResourceTemplate, Result, Toolset, ToolsetContext, tool
+from bedstone.toolkit import (
+    Citation,
+    Links,
+    Reply,
+    Resource,
+    ResourceContents,
+    ResourceTemplate,
+    Result,
+    Toolset,
+    ToolsetContext,
+    tool,
+)
 from bedstone.toolkit.error_envelope import render_error_envelope
 from bedstone.toolsets.salesforce_knowledge.contract import (
     ArticleLine,
@@ -21,6 +32,7 @@ from bedstone.toolsets.salesforce_knowledge.contract import (
 
 if TYPE_CHECKING:  # the engine is imported on first use, not when a server starts
     from bedstone.services.articles.article import Article, UsageWarning
+    from bedstone.services.articles.found import ArticleNaming
     from bedstone.services.articles.service import ArticleService
     from bedstone.services.service import Handle
 
@@ -43,7 +55,7 @@ class SalesforceKnowledgeToolset(Toolset):
     """Serves the published articles of one org."""
 
     label = "salesforce_knowledge"
-    title = "Salesforce Knowledge"
+    title = "Articles"
     server_name = "salesforce-knowledge"
     instructions = (
         "Knowledge articles of the company's Salesforce org: search_articles finds published ones by keywords, "
@@ -51,15 +63,18 @@ class SalesforceKnowledgeToolset(Toolset):
         "must enable it."
     )
 
-    def __init__(self, articles: "Handle[ArticleService]", *, read_only: bool = False) -> None:
+    def __init__(
+        self, articles: "Handle[ArticleService]", *, read_only: bool = False, links: Links | None = None
+    ) -> None:
         super().__init__(articles, read_only=read_only)
         self._articles = articles
+        self._links = links or Links()
 
     @classmethod
     def build(cls, context: ToolsetContext) -> "SalesforceKnowledgeToolset":
         """Serve the articles of the configured org."""
         assert context.service is not None
-        return cls(context.service, read_only=context.read_only)
+        return cls(context.service, read_only=context.read_only, links=context.links)
 
     @tool(
         "search_articles",
@@ -72,11 +87,13 @@ class SalesforceKnowledgeToolset(Toolset):
         """Return published articles, the best first."""
         from bedstone.services.articles.article import ArticleQuery  # noqa: PLC0415 - with the engine
 
-        page = await (await self._articles.open()).search(
+        service = await self._articles.open()
+        page = await service.search(
             ArticleQuery(arguments.query, arguments.language, arguments.limit, arguments.data_categories)
         )
+        naming = await service.naming()
         return FoundArticles(
-            articles=[ArticleLine(**_facts(article, ArticleLine)) for article in page.articles],
+            articles=[line_of(article, naming, self._links, arguments.query) for article in page.articles],
             total_count=page.total,
             search_method=page.method,
             broadened=page.matching_all is not None or None,
@@ -95,15 +112,7 @@ class SalesforceKnowledgeToolset(Toolset):
     )
     async def get(self, arguments: GetArticle) -> OneArticle:
         """Return the text of one article."""
-        article, mirrored_at, warnings = await (await self._articles.open()).get(arguments.article_id)
-        return OneArticle(
-            article=ArticleText(
-                **_facts(article, ArticleText) | {"fields_left_out": list(article.fields_left_out) or None}
-            ),
-            source="mirror" if mirrored_at else None,
-            mirrored_at=mirrored_at,
-            warnings=_to_warnings(warnings),
-        )
+        return answer_with(*await (await self._articles.open()).get(arguments.article_id))
 
     def render_error(self, error: BedstoneError) -> Reply:
         """Render an error in the envelope of this contract."""
@@ -139,8 +148,7 @@ class SalesforceKnowledgeToolset(Toolset):
             article = await (await self._articles.open()).by_url_name(name)
         except NotFound:
             raise UnknownResource(f"Resource not found: {uri}", uri=uri) from None
-        parts = (article.title, article.summary or "", article.body)
-        return ResourceContents(uri, "\n\n".join(part for part in parts if part), "text/plain")
+        return ResourceContents(uri, article.text, "text/plain")
 
     async def complete(self, subject: str, argument: str, value: str) -> Sequence[str]:
         """Complete the URL name of an article."""
@@ -149,8 +157,26 @@ class SalesforceKnowledgeToolset(Toolset):
         return await (await self._articles.open()).url_names(value, MAX_COMPLETIONS)
 
 
-def _facts(article: "Article", result: type[Result]) -> dict[str, Any]:
-    return {name: getattr(article, name) for name in result.model_fields}
+def line_of(article: "Article", naming: "ArticleNaming", links: Links | None = None, query: str = "") -> ArticleLine:
+    """Return what search_articles says about an article; of a hit of the org, the passage is not known."""
+    start, end = article.span or (None, None)
+    url = links.url(naming.address(article, "" if article.span else query)) if links is not None else None
+    citation = Citation(id=naming.item_id(article), url=url, start=start, end=end)
+    return ArticleLine(**_facts(article, ArticleLine, citation=citation))
+
+
+def answer_with(article: "Article", mirrored_at: str | None, warnings: "Sequence[UsageWarning]") -> OneArticle:
+    """Return what get_article_by_id answers with an article."""
+    return OneArticle(
+        article=ArticleText(**_facts(article, ArticleText, fields_left_out=list(article.fields_left_out) or None)),
+        source="mirror" if mirrored_at else None,
+        mirrored_at=mirrored_at,
+        warnings=_to_warnings(warnings),
+    )
+
+
+def _facts(article: "Article", result: type[Result], **others: Any) -> dict[str, Any]:
+    return {name: getattr(article, name) for name in result.model_fields if name not in others} | others
 
 
 def _to_warnings(warnings: "Sequence[UsageWarning]") -> list[Warned] | None:

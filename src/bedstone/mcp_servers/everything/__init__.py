@@ -1,0 +1,1 @@
+"""The everything toolset as a server of its own."""

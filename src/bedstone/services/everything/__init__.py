@@ -1,0 +1,1 @@
+"""One search over every source, and the texts that its hits name."""

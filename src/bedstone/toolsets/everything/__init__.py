@@ -1,0 +1,1 @@
+"""The everything toolset: search, fetch and cite over every source."""
