@@ -413,3 +413,21 @@ def _message() -> CorpusFile:
     lines = ("Meeting of 2026-01-14", "The total is 113 EUR.", "What is the total of invoice 2026-1037?")
     page = CorpusPage((*lines, "Second part of 2026-11-05."), ("Sent by the port office.", "plan.pdf"))
     return CorpusFile("message.eml", bytes(mail), (page,), has_pages=False)
+
+
+SHADING = (
+    "<< /ShadingType 2 /ColorSpace /DeviceGray /Coords [0 0 600 800] /Extend [true true] "
+    "/Function << /FunctionType 2 /Domain [0 1] /C0 [0] /C1 [1] /N 1 >> >>"
+)
+
+
+def slow_forms(first: int) -> list[str]:
+    """Return forms that draw each other, numbered from `first`: 20,000 shadings take minutes, and little memory."""
+    forms = []
+    for level in range(5):
+        drawing = "/X Do " * 12 if level < 4 else "/S sh"
+        inner = f"/XObject << /X {first + level + 1} 0 R >>" if level < 4 else f"/Shading << /S {SHADING} >>"
+        resources = f"/BBox [0 0 600 800] /Resources << {inner} >>"
+        head = f"<< /Type /XObject /Subtype /Form {resources} /Length {len(drawing)} >>"
+        forms.append(f"{head}\nstream\n{drawing}\nendstream")
+    return forms

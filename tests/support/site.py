@@ -17,6 +17,7 @@ from bedstone.settings import Settings
 from bedstone.transports.attempts import Attempts
 from bedstone.transports.page_sessions import PageSessions
 from bedstone.web import PageOptions, page_routes
+from bedstone.web.frame import ClientSetup
 
 BASE = "http://localhost:3000"
 BROWSER = {"accept": "text/html"}
@@ -67,7 +68,7 @@ async def open_site(settings: Settings) -> AsyncIterator[Site]:
     token = settings.access_token
     async with open_app(settings) as app:
         options = PageOptions(
-            client_configurations=lambda base: [("Some client", "Paste this:", f'{{"url": "{base}/mcp"}}')],
+            client_setups=lambda base: [ClientSetup("some", "Some client", "Paste this:", f'{{"url": "{base}/mcp"}}')],
             data_folder=settings.data_folder,
             read_only=settings.read_only,
             token=token,

@@ -12,12 +12,15 @@ from bedstone.errors import BedstoneError
 from bedstone.services.service import Services
 from bedstone.toolkit import Toolset
 from bedstone.toolkit.spec import resolve
+from bedstone.web.activity.pages import activity_routes
 from bedstone.web.frame import HERE, PageOptions, Pages, WithHeaders
 from bedstone.web.home import home_routes
 from bedstone.web.login import login_routes
+from bedstone.web.menu import WithMenu
+from bedstone.web.palette import palette_routes
 from bedstone.web.quality import quality_routes
-from bedstone.web.search import search_routes
-from bedstone.web.tools import tool_routes
+from bedstone.web.search.pages import search_routes
+from bedstone.web.tools.pages import tool_routes
 
 __all__ = ["PageOptions", "page_routes"]
 
@@ -28,7 +31,9 @@ def page_routes(services: Services, toolsets: Mapping[str, Toolset], options: Pa
     routes = [
         *home_routes(pages),
         *search_routes(pages),
+        *palette_routes(pages),
         *(route for spec in pages.specs.values() if spec.pages for route in resolve(spec.pages)(pages)),
+        *activity_routes(pages),
         *quality_routes(pages),
         *tool_routes(pages),
         *login_routes(pages),
@@ -39,7 +44,7 @@ def page_routes(services: Services, toolsets: Mapping[str, Toolset], options: Pa
         BedstoneError: pages.render_error,
         Exception: pages.render_internal_error,
     }
-    return [_Fallback("", WithHeaders(Starlette(routes=routes, exception_handlers=handlers)))]
+    return [_Fallback("", WithHeaders(WithMenu(Starlette(routes=routes, exception_handlers=handlers), pages.menu)))]
 
 
 class _Fallback(Mount):

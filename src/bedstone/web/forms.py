@@ -86,6 +86,11 @@ async def parse_form(request: Request) -> dict[str, str]:
     return fields
 
 
+def local_path(path: str) -> str:
+    """Return a path of this server, where a form may lead to; the home page for anything else."""
+    return path if path.startswith("/") and not path.startswith("//") and "\\" not in path else "/"
+
+
 def _is_from_other_port(origin: str, host: str) -> bool:
     """Return whether another server on this host sends the form; cookies ignore ports. The guard checks hosts."""
     theirs, ours = urlsplit(origin.lower()), urlsplit(f"//{host.lower()}")

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -20,7 +20,11 @@ from bedstone.errors import BedstoneError, InvalidInput, NotFound
 from bedstone.services.service import Services
 from bedstone.toolkit import NavigationItem, Reply, Toolset
 from bedstone.toolsets import toolset_spec
+from bedstone.web.formatting import FILTERS
 from bedstone.web.forms import Attempts, FormGuard, Sessions
+from bedstone.web.menu import Menu
+from bedstone.web.problems import describe_problem
+from bedstone.web.wording import for_people
 
 logger = logging.getLogger(__name__)
 
@@ -33,21 +37,30 @@ POLICY = (
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",  # other sites cannot tell whether a picture exists
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-FIRST_ITEMS = (NavigationItem("home", "/", "Home"), NavigationItem("search", "/search", "Search"))
-LAST_ITEMS = (NavigationItem("tools", "/tools", "Tools"), NavigationItem("quality", "/quality", "Quality"))
 CHARACTERS_PER_TOKEN = 4
 INTERNAL_ERROR = "Internal error; see the server log."
+
+
+@dataclass(frozen=True)
+class ClientSetup:
+    """How to connect a client: what to do with a text, or a link that the client opens by itself."""
+
+    key: str
+    title: str
+    advice: str
+    text: str
+    link: str = ""
 
 
 @dataclass(frozen=True)
 class PageOptions:
     """What pages know about the server."""
 
-    # From the address of this server to a name, an instruction and a snippet for each client.
-    client_configurations: Callable[[str], list[tuple[str, str, str]]]
+    client_setups: Callable[[str], Sequence[ClientSetup]]  # from the address of this server
     data_folder: Path
     evaluation_command: str = "bedstone eval run --cases CASES.json -- bedstone serve"
     read_only: bool = False
@@ -65,20 +78,18 @@ class Pages:
         self.options = options
         self.forms = FormGuard(options.sessions, read_only=options.read_only)
         self.specs = {label: toolset_spec(label) for label in toolsets}
-        items = (item for spec in self.specs.values() for item in spec.navigation)
-        self.navigation = [*FIRST_ITEMS, *items, *LAST_ITEMS]
-        self.sources = {label: spec.source_title for label, spec in self.specs.items() if spec.source_title}
+        self.menu = Menu(services, toolsets, self.specs)
         own = {label: PackageLoader(spec.templates) for label, spec in self.specs.items() if spec.templates}
         loader = ChoiceLoader([FileSystemLoader(HERE / "templates"), PrefixLoader(own)])
         self._templates = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-        self._templates.filters["pretty"] = pretty_json
+        self._templates.filters |= {"pretty": pretty_json, **FILTERS}
         self._templates.globals["version"] = __version__
 
     def render(self, request: Request, template: str, *, page: str, status: int = 200, **context: Any) -> Response:
         """Render a page; `page` is the key of its navigation item."""
         text = self._templates.get_template(template).render(
             page=page,
-            navigation=self.navigation,
+            menu=self.menu,
             csrf=self.forms.csrf_token(request) if page != "login" else "",
             read_only=self.options.read_only,
             has_token=self.options.token is not None,
@@ -114,18 +125,22 @@ class Pages:
         """Render a page for a browser that is logged in, and plain text for scripts and others."""
         sessions = self.options.sessions
         is_known = sessions is None or sessions.is_valid(request.cookies.get(sessions.cookie, ""))
+        path = request.url.path
+        tools = [] if path.startswith("/tools") else [name for item in self.toolsets.values() for name in item.tools]
         if "text/html" not in request.headers.get("accept", "") or "x-part" in request.headers or not is_known:
-            return PlainTextResponse(message, status, dict(headers or {}))
-        page = self._navigation_key(request.url.path)
-        title = "Not found" if status == HTTPStatus.NOT_FOUND else "That did not work"
-        response = self.render(request, "problem.html", page=page, status=status, title=title, message=message)
+            return PlainTextResponse(for_people(message, tools), status, dict(headers or {}))
+        problem = describe_problem(status, for_people(message, tools), path, request.method)
+        section = self._section(path)
+        facts = {"title": problem.title, "message": problem.text, "problem": problem, "section": section}
+        response = self.render(request, "problem.html", page=section.key if section else "", status=status, **facts)
         response.headers.update(headers or {})
         return response
 
-    def _navigation_key(self, path: str) -> str:
-        """Return the key of the navigation item that a path belongs to."""
-        matches = [item for item in self.navigation if path == item.address or path.startswith(f"{item.address}/")]
-        return max(matches, key=lambda item: len(item.address)).key if matches else ""
+    def _section(self, path: str) -> NavigationItem | None:
+        """Return the navigation item that a path belongs to."""
+        items = [item for group in self.menu.groups for item in group.items]
+        matches = [item for item in items if path == item.address or path.startswith(f"{item.address}/")]
+        return max(matches, key=lambda item: len(item.address), default=None)
 
 
 class WithHeaders:
@@ -147,18 +162,18 @@ class WithHeaders:
 
 
 def tool_error(reply: Reply) -> HTTPException:
-    """Return the error that a tool reports, in its own words."""
+    """Return the error that a tool reports, in words of the page."""
     payload = reply.payload if isinstance(reply.payload, dict) else {}
     error = payload.get("error")
     facts = error if isinstance(error, dict) else {"code": error, "message": payload.get("message")}
     is_missing = str(facts.get("code")).lower().endswith("not_found")
-    return HTTPException(404 if is_missing else 400, str(facts.get("message") or reply.text))
+    return HTTPException(404 if is_missing else 400, for_people(str(facts.get("message") or reply.text)))
 
 
 def error_message(error: Exception) -> str:
     """Return what to show of an error; log an unexpected one."""
     if isinstance(error, BedstoneError):
-        return error.message
+        return for_people(error.message)
     logger.error("A page failed", exc_info=error, extra={"action": "page_failed"})
     return INTERNAL_ERROR
 

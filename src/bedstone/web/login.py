@@ -8,7 +8,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from bedstone.web.forms import parse_form
+from bedstone.web.formatting import DAY, describe_length
+from bedstone.web.forms import local_path, parse_form
 from bedstone.web.frame import Pages
 
 
@@ -20,7 +21,14 @@ def login_routes(pages: Pages) -> list[BaseRoute]:
 
     def show_form(request: Request, status: int, problem: str, headers: Mapping[str, str] | None = None) -> Response:
         response = pages.render(
-            request, "login.html", page="login", status=status, problem=problem, next_path=_next_path(request)
+            request,
+            "login.html",
+            page="login",
+            status=status,
+            problem=problem,
+            next_path=local_path(request.query_params.get("next", "/")),
+            days=sessions.max_age // DAY,
+            host=request.url.hostname or "this server",
         )
         response.headers.update(headers or {})
         return response
@@ -32,14 +40,19 @@ def login_routes(pages: Pages) -> list[BaseRoute]:
         address = request.client.host if request.client else ""
         if is_sent and (seconds := math.ceil(attempts.wait_seconds(address))):
             return show_form(
-                request, 429, f"Too many wrong tokens. Try again in {seconds} s.", {"Retry-After": f"{seconds}"}
+                request,
+                429,
+                f"Too many wrong tokens. Try again in {describe_length(seconds)}.",
+                {"Retry-After": f"{seconds}"},
             )
         if not hmac.compare_digest(given.encode(), token.encode()):
             if is_sent:
                 attempts.record_failure(address, given)
-            return show_form(request, 401 if is_sent else 200, "Wrong token." if is_sent else "")
+            return show_form(
+                request, 401 if is_sent else 200, "Wrong token. Check it and try again." if is_sent else ""
+            )
         attempts.record_success(address)
-        response = RedirectResponse(_next_path(request), 303)
+        response = RedirectResponse(local_path(request.query_params.get("next", "/")), 303)
         response.set_cookie(
             sessions.cookie,
             sessions.begin(),
@@ -59,9 +72,3 @@ def login_routes(pages: Pages) -> list[BaseRoute]:
         return response
 
     return [Route("/login", log_in, methods=["GET", "POST"]), Route("/logout", log_out, methods=["POST"])]
-
-
-def _next_path(request: Request) -> str:
-    """Return where to go after the login: a page of this server only."""
-    path = request.query_params.get("next", "/")
-    return path if path.startswith("/") and not path.startswith("//") and "\\" not in path else "/"

@@ -21,11 +21,11 @@ class Pager:
     address: str  # the number of the page is appended
 
     @classmethod
-    def of(cls, request: Request, total: int, size: int, default: int = 1) -> "Pager":
+    def of(cls, request: Request, total: int, size: int, default: int = 1, parameter: str = "page") -> "Pager":
         """Read the page number from an address and keep its other parameters."""
-        number = parse_page_number(request.query_params.get("page", str(default)))
-        rest = [(key, value) for key, value in request.query_params.multi_items() if key != "page" and value]
-        return cls(number, total, size, f"?{urlencode([*rest, ('page', '')])}")
+        number = parse_page_number(request.query_params.get(parameter, str(default)))
+        rest = [(key, value) for key, value in request.query_params.multi_items() if key != parameter and value]
+        return cls(number, total, size, f"?{urlencode([*rest, (parameter, '')])}")
 
     @property
     def last(self) -> int:

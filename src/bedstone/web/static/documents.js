@@ -1,92 +1,77 @@
-// Upload files, a few at a time, and follow their tasks over one event stream.
+// The list of documents: add files and follow their tasks without leaving the page.
+import { toast } from "./app.js";
+import { hideRemoved, offerMenu } from "./document_menu.js";
+import "./menus.js";
 import { get, post } from "./server.js";
+import { asClause, follow, isActive, isFollowing, show, stop } from "./task_stream.js";
 
-const list = document.getElementById("tasks");
+const table = document.getElementById("table");
+const arriving = document.getElementById("arriving");
 const drop = document.getElementById("drop");
+const narrow = document.getElementById("narrow");
 const MAX_UPLOADS = 2;  // at a time
-const MAX_WATCHED = 100;  // tasks of one stream
-const watched = new Map();
-let events = null;
+const COUNT_MILLISECONDS = 700;
+const MAX_SAID = 3;  // files that are named when they are ready
+const FORMATS = "Save it as PDF, Office, HTML, Markdown or text and add that.";
+const finished = [];
 let uploading = 0;
 
-function line(name, item = document.createElement("li")) {
-  const text = document.createElement("span");
-  const bar = document.createElement("progress");
-  const button = document.createElement("button");
-  bar.max = 1;
-  bar.value = 0;
-  bar.setAttribute("aria-label", name);
-  button.className = "quiet";
-  button.hidden = true;
-  item.replaceChildren(text, bar, button);
-  list.append(item);
-  const offer = (label, work) => {
-    button.hidden = !label;
-    button.textContent = label;
-    button.onclick = work;
-  };
-  const show = (status, id) => {
-    const file = document.createElement(id ? "a" : "span");
-    file.textContent = name;
-    if (id) file.href = `/documents/${id}`;
-    text.replaceChildren(file, `: ${status}`);
-  };
-  return { item, bar, offer, show };
+function say(text) {
+  document.getElementById("said").textContent = text;
 }
 
-function finish(row, text, retry, id) {
-  row.show(text, id);
-  row.bar.hidden = true;
-  row.offer(retry ? "Retry" : "", retry);
+function watchRow(row) {
+  const id = row.dataset.task;
+  follow(id, (state) => {
+    show(row, state);
+    if (isActive(state)) return;
+    finished.push(`${row.dataset.name} ${state.status === "completed" ? "is ready" : state.status}`);
+    if (!isFollowing() && !uploading) refresh();
+  });
+  const button = row.querySelector("[data-stop]");
+  button?.addEventListener("click", () => {
+    button.disabled = true;
+    stop(id).catch((problem) => toast(problem.message));
+  });
 }
 
-function watch(id, row, retry) {
-  watched.set(id, { row, retry });
-  const cancel = () => post(`/tasks/${id}/cancel`).catch((problem) => row.show(problem.message));
-  if ("cancel" in list.dataset) row.offer("Cancel", cancel);
-}
-
-function update(state) {
-  const { row, retry } = watched.get(state.id) ?? {};
-  if (!row) return;
-  row.bar.value = state.progress ?? 0;
-  if (state.status === "queued" || state.status === "running") {
-    row.show(state.status === "running" ? state.current_step ?? "processing" : "queued");
-    return;
-  }
-  watched.delete(state.id);
-  if ("alone" in list.dataset) {  // the page of one file shows the outcome; a cancelled file has none
-    if (state.status === "cancelled") location.assign("/documents");
-    else location.reload();
-    return;
-  }
-  if (state.status === "completed") {
-    finish(row, "completed", null, state.result?.document_id);
-  } else finish(row, state.message ?? state.status ?? "failed", retry);
-  if (!watched.size) refreshList();
-}
-
-async function refreshList() {
-  let page;
+// Replace parts of the page by what the server shows now; return whether that worked.
+async function replaceParts(...ids) {
   try {
-    page = new DOMParser().parseFromString(await get(location.href), "text/html");
+    const page = new DOMParser().parseFromString(await get(location.href), "text/html");
+    for (const id of ids) document.getElementById(id).replaceWith(page.getElementById(id));
   } catch {
-    return;  // keep the list as it is
+    return false;  // the page stays as it is
   }
-  document.getElementById("listing").replaceWith(page.getElementById("listing"));
-  if (uploading || watched.size) return;  // their tasks have rows already
-  for (const item of page.querySelectorAll("#tasks [data-task]")) {  // tasks that did not fit into the first list
-    watch(item.dataset.task, line(item.textContent));
-  }
-  follow();
+  return true;
 }
 
-function follow() {
-  events?.close();
-  if (!watched.size) return;
-  events = new EventSource(`/tasks?ids=${[...watched.keys()].slice(0, MAX_WATCHED).join(",")}`);
-  events.addEventListener("end", follow);  // continue with the tasks that did not fit into this stream
-  events.onmessage = (event) => update(JSON.parse(event.data));
+let counting = 0;
+
+// Count again when files have arrived, once for all of them.
+function count() {
+  clearTimeout(counting);
+  counting = setTimeout(() => replaceParts("facts", "collections"), COUNT_MILLISECONDS);
+}
+
+// Show the list as it is now; rows of this page that tell of a problem stay.
+async function refresh() {
+  clearTimeout(counting);
+  const names = finished.splice(0);
+  say(names.length > MAX_SAID ? `${names.length} files have been read` : names.join(", "));
+  if (!await replaceParts("facts", "collections", "listed", "after")) return;
+  for (const row of [...arriving.rows]) {
+    const listed = document.querySelector(`#listed [data-document="${row.dataset.document}"]`);
+    if (row.dataset.done !== undefined || (listed && !row.retry)) row.remove();
+    else if (listed) listed.remove();  // this one can be sent again
+  }
+  hideRemoved();
+  document.getElementById("listing").hidden = !table.querySelector("tbody tr");
+  watchListed();
+}
+
+function watchListed() {
+  for (const row of document.querySelectorAll("#listed [data-task]")) watchRow(row);
 }
 
 function acceptFiles() {
@@ -94,15 +79,71 @@ function acceptFiles() {
   const suffixes = new Set(drop.dataset.suffixes.split(" "));
   const waiting = [];
 
+  const makeRow = (file) => {
+    const row = document.getElementById("arriving-row").content.cloneNode(true).querySelector("tr");
+    row.dataset.name = file.name;
+    row.querySelector("[data-filename]").textContent = file.name;
+    row.querySelector("[data-size]").textContent = describeBytes(file.size);
+    row.querySelector("progress").setAttribute("aria-label", file.name);
+    arriving.append(row);
+    document.getElementById("listing").hidden = false;
+    document.querySelector("#after .empty")?.remove();
+    return row;
+  };
+
+  const offer = (row, label, work) => {
+    const button = row.querySelector("[data-act]");
+    button.hidden = !label;
+    button.textContent = label;
+    button.setAttribute("aria-label", `${label} ${row.dataset.name}`);
+    button.onclick = work;
+  };
+
+  const tell = (row, kind, text) => {
+    const line = row.querySelector(".state");
+    line.className = `state ${kind}`;
+    line.textContent = text;
+  };
+
+  const refuse = (row, reason, retry, wayOut = "") => {
+    row.className = "failed";
+    row.retry = retry;
+    tell(row, "bad", `Failed: ${asClause(reason)}`);
+    row.querySelector("[data-step]").textContent = wayOut;
+    offer(row, retry ? "Retry" : "Dismiss", retry ?? (() => row.remove()));
+  };
+
+  const watch = (id, row, retry) => {
+    offer(row, "Stop", () => stop(id).catch((problem) => toast(problem.message)));
+    follow(id, (state) => {
+      show(row, state);
+      row.dataset.document = state.result?.document_id ?? state.document ?? "";
+      row.querySelector("a").href = `/documents/${row.dataset.document}`;
+      if (isActive(state)) return;
+      offer(row, "", null);
+      if (state.status === "failed") {
+        row.className = "failed";
+        row.retry = retry;
+        offer(row, "Retry", retry);
+      } else {
+        row.className = "";
+        row.dataset.done = "";
+        row.querySelector("[data-passages]").textContent = state.result?.chunks_created ?? "–";
+      }
+      finished.push(`${row.dataset.name} ${state.status === "completed" ? "is ready" : state.status}`);
+      if (!isFollowing() && !uploading && !waiting.length) refresh();
+    });
+  };
+
   const upload = async (file, row) => {
-    const retry = () => { row.item.remove(); add(file); };
-    row.show("uploading");
+    const retry = () => { row.remove(); add(file); };
+    tell(row, "busy", "Sending");
     try {
-      const task = JSON.parse(await post("/documents", file, { "x-filename": encodeURIComponent(file.name) }));
-      watch(task.task_id, row, retry);
-      follow();
+      const headers = { "x-filename": encodeURIComponent(file.name), "x-collection": drop.dataset.collection };
+      watch(JSON.parse(await post("/documents", file, headers)).task_id, row, retry);
+      count();
     } catch (problem) {
-      finish(row, problem.message, retry);
+      refuse(row, problem.message, retry);
     }
   };
 
@@ -116,18 +157,18 @@ function acceptFiles() {
 
   const problemOf = (file) => {
     const suffix = /(?<=.)\.[^.]+$/.exec(file.name)?.[0].toLowerCase() ?? "";
-    if (!suffixes.has(suffix)) return suffix ? `unsupported format ${suffix}` : "unsupported format: the name has no suffix";
-    return file.size > maxBytes ? `larger than the limit of ${drop.dataset.most} MB` : "";
+    if (!suffixes.has(suffix)) return [suffix ? `unsupported format ${suffix}` : "the name has no suffix", FORMATS];
+    return file.size > maxBytes ? [`larger than the limit of ${drop.dataset.most} MB`, "Split it and add the parts."] : null;
   };
 
   const add = (file) => {
-    const row = line(file.name);
+    const row = makeRow(file);
     const problem = problemOf(file);
     if (problem) {
-      finish(row, problem);
+      refuse(row, problem[0], null, problem[1]);
       return;
     }
-    row.show("waiting");
+    tell(row, "", "Waiting");
     waiting.push([file, row]);
     next();
   };
@@ -145,12 +186,22 @@ function acceptFiles() {
     }
   };
 
-  for (const input of drop.querySelectorAll("input")) {
+  for (const input of drop.querySelectorAll("input[type=file]")) {
     input.addEventListener("change", () => { [...input.files].forEach(add); input.value = ""; });
   }
-  drop.addEventListener("dragover", (event) => { event.preventDefault(); drop.classList.add("over"); });
-  drop.addEventListener("dragleave", () => drop.classList.remove("over"));
-  drop.addEventListener("drop", (event) => {
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-choose]");
+    if (button) document.getElementById(button.dataset.choose).click();
+  });
+  const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
+  document.addEventListener("dragover", (event) => {
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    drop.classList.add("over");
+  });
+  document.addEventListener("dragleave", (event) => { if (!event.relatedTarget) drop.classList.remove("over"); });
+  document.addEventListener("drop", (event) => {
+    if (!hasFiles(event)) return;
     event.preventDefault();
     drop.classList.remove("over");
     const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
@@ -159,8 +210,22 @@ function acceptFiles() {
   });
 }
 
-for (const item of list.querySelectorAll("[data-task]")) {  // tasks that were active before this page was loaded
-  watch(item.dataset.task, line(item.textContent, item));
+function describeBytes(size) {
+  let amount = size;
+  for (const unit of ["B", "kB", "MB"]) {
+    if (amount < 1000) return `${unit === "B" || amount >= 100 ? Math.round(amount) : amount.toFixed(1)} ${unit}`;
+    amount /= 1000;
+  }
+  return `${amount.toFixed(1)} GB`;
 }
-follow();
-if (drop) acceptFiles();
+
+narrow.addEventListener("change", (event) => { if (event.target.matches("#sort")) narrow.requestSubmit(); });
+narrow.addEventListener("submit", () => {  // addresses without empty parts can be shared
+  for (const field of narrow.querySelectorAll("input, select")) field.disabled = !field.value || field.value === "date_added";
+});
+addEventListener("pageshow", () => { for (const field of narrow.querySelectorAll(":disabled")) field.disabled = false; });
+watchListed();
+if (drop) {
+  acceptFiles();
+  offerMenu(table, refresh);
+}

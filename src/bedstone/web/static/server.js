@@ -5,8 +5,9 @@ export async function get(address, signal) {
   return read(await fetch(address, { signal, headers: { "x-part": "1" } }));
 }
 
-export async function post(address, body, more = {}) {
-  return read(await fetch(address, { method: "POST", body, headers: { "x-csrf": csrf, "x-part": "1", ...more } }));
+export async function post(address, body, more = {}, options = {}) {
+  const headers = { "x-csrf": csrf, "x-part": "1", ...more };
+  return read(await fetch(address, { method: "POST", body, headers, ...options }));
 }
 
 async function read(answer) {

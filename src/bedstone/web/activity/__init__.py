@@ -1,0 +1,1 @@
+"""Activity: what runs, what is synced, what is done."""

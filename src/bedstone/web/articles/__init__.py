@@ -1,0 +1,1 @@
+"""Articles: the list, and one article."""

@@ -1,0 +1,1 @@
+"""The knowledge file: read, searched, and as it is stored."""

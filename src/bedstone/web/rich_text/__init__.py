@@ -1,0 +1,1 @@
+"""Text of others as safe rich text."""

@@ -1,0 +1,1 @@
+"""The schema of an org: objects, one object among its neighbours, the way between two."""

@@ -1,0 +1,1 @@
+"""The SOQL workbench: editor, checks, completion, rows."""
