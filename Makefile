@@ -8,7 +8,7 @@ VENV_PYTHON := $(BIN)/python$(if $(WINDOWS),.exe)
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test coverage docs bench bench-server bench-search bench-knowledge bench-salesforce bench-pages soak bombs conformance outside-clients platforms screenshots clean
+.PHONY: help setup run check test coverage docs bench bench-server bench-search bench-knowledge bench-salesforce bench-pages soak bombs conformance outside-clients platforms screenshots animation clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,6 +92,9 @@ conformance: setup  ## Run the official MCP conformance suite
 
 screenshots: setup  ## Take the screenshots for the README; needs Chromium
 	@PYTHONPATH=tests $(BIN)/python scripts/screenshots.py
+
+animation: setup  ## Make the animated picture for the README; needs Chromium
+	@PYTHONPATH=tests $(BIN)/python scripts/animation.py
 
 platforms: setup  ## Check that every dependency has wheels for the platforms in the README
 	@$(INSTALL) --group platforms

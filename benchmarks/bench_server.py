@@ -45,9 +45,8 @@ def message(number: int, method: str, params: object) -> bytes:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of all threads; /proc/PID/stat would count in steps of 10 ms."""
-    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
-    return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
+    """Return the CPU time of all threads, also of those that ended; /proc/PID/stat would count in steps of 10 ms."""
+    return time.clock_gettime((~pid << 3) | 2)  # the clock that Linux numbers so for a process
 
 
 def peak_megabytes(pid: int) -> float:

@@ -14,41 +14,41 @@ from support.processes import BEDSTONE, Listening, bedstone, listening
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
+QUESTION = "when+to+replace+a+brake+disc"
 PAGES = {
     "home": "/",
-    "search": "/search?q=how+do+I+fix+a+flat+tyre",
-    "beside": "/search/beside?q=how+do+I+fix+a+flat+tyre",
+    "search": f"/search?q={QUESTION}",
+    "compare": f"/search/beside?q={QUESTION}",
     "documents": "/documents",
-    "document": "/documents?name=manual",
+    "document": f"/search?q={QUESTION}",
     "unread": "/documents?status=failed",
     "docs": "/docs",
-    "folder": "/docs/corpora/docs",
-    "file": "/docs/corpora/docs/guides/errors-and-retries.md",
-    "chunk": "/docs/chunk?id=guides/errors-and-retries.md%23errors-and-retries/backoff&context=1",
-    "salesforce": "/salesforce",
-    "object": "/salesforce/objects/Bike__c",
-    "fields": "/salesforce/objects/Case?fields=status",
-    "relationships": "/salesforce/objects/Account/relationships",
-    "paths": "/salesforce/paths?from=Account&to=Bike__c",
-    "soql": "/salesforce/soql?q=SELECT+Id,+Account.Nme+FROM+Contact+WHERE+CreatedDate+%3E+LAST_365_DAYS",
+    "docs-page": "/docs/corpora/docs/guides/errors-and-retries.md?chunk=guides/errors-and-retries.md%23errors-and-retries/rate-limits&q=rate+limits",
+    "knowledge-file": "/knowledge-file?q=battery",
+    "articles": "/salesforce/articles?q=brake",
+    "article": "/salesforce/articles/How-to-change-the-brake-pads-of-the-Porter",
+    "schema": "/salesforce",
+    "object": "/salesforce/objects/Account",
+    "path": "/salesforce/paths?from=Account&to=Warranty_Claim__c",
+    "soql": "/salesforce/soql?q=SELECT+Name,+Modell__c,+Dealer__r.Name%0AFROM+Bike__c%0AWHERE+Sold_On__c+%3E+LAST_365_DAYS",
     "rows": "/salesforce/soql?q=SELECT+Name,+Account.Name,+Email+FROM+Contact+ORDER+BY+Name+LIMIT+20",
-    "articles": "/salesforce/articles",
-    "article": "/salesforce/articles?title=battery",
     "tools": "/tools",
-    "tool": "/tools/search_docs?query=rate+limits",
+    "tool": "/tools/search?query=when+to+replace+a+brake+disc",
+    "activity": "/activity",
     "quality": "/quality",
+    "missing": "/salesforce/objects/Bikes__c",
     "problem": "/nowhere",
 }
 CLICKS = {  # clicked before the screenshot is taken
-    "document": "tbody a",
+    "document": ".result h2 a",
     "unread": "tbody a",
     "rows": "#run",
-    "article": "tbody a",
-    "tool": "#call button",
+    "tool": "#call button.primary",
 }
-IN_README = ("home", "search", "documents", "folder", "object", "soql", "tool", "quality")
+IN_README = ("home", "search", "document", "docs-page", "object", "path", "soql", "articles")
 WIDE = (1280, 860)
 NARROW = (390, 844)
+VARIANTS = ((WIDE, "light", ""), (WIDE, "dark", "-dark"), (NARROW, "light", "-phone"), (NARROW, "dark", "-phone-dark"))
 
 
 def main() -> None:
@@ -66,7 +66,7 @@ def main() -> None:
         sync_playwright() as driver,
     ):
         browser = driver.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
-        for size, scheme, suffix in ((WIDE, "light", ""), (NARROW, "dark", "-narrow")):
+        for size, scheme, suffix in VARIANTS:
             page = browser.new_page(
                 viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if scheme == "dark" else "light"
             )
