@@ -182,7 +182,12 @@ async def test_ids_are_readable_and_name_pages_sections_objects_and_fields(tools
         ("doc:missing.pdf~00000000", "No document is called 'missing.pdf'"),
         ("doc:porter-workshop-manual.pdf#page=99", "has no page 99"),
         ("doc:porter-workshop-manual.pdf#../../etc", "Unknown part"),
-        ("docs:guides/nothing.md", "not found"),
+        ("docs:guides/nothing.md", "Documentation has no 'docs:guides/nothing.md'"),
+        (
+            "docs:guides/errors-and-retries.md#errors-and-retries/backof",
+            "Nearest: docs:guides/errors-and-retries.md#errors-and-retries/backoff",
+        ),
+        ("kb:other.txt#4-warranty", "The knowledge file is kb:handbook.txt, not kb:other.txt."),
         ("kb:handbook.txt#nothing", "has no section 'nothing'"),
         ("object:Warranty", "Nearest: object:Warranty_Claim__c"),
         ("field:Warranty_Claim__c.Outcom__c", "Nearest: field:Warranty_Claim__c.Outcome__c"),

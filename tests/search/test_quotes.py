@@ -81,6 +81,18 @@ def test_words_that_a_scan_misread_are_confirmed_and_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "quote"),
+    [
+        ("Annotate it with Noti\ufb01cation or Exception.", "Annotate it with Notification or Exception."),
+        ("Annotate it with ServerNoti\ufb01cation or Exception.", "Annotate it with ServerNotification or Exception."),
+        ("The two seals are of di\ufb00crent size and colour.", "The two seals are of different size and colour."),
+    ],
+)
+def test_ligatures_stand_for_their_letters_in_identifiers_and_in_misread_words(source: str, quote: str) -> None:
+    assert find_quote(f"{BEFORE}{source}{BEHIND}", quote).kind == "normalised"
+
+
+@pytest.mark.parametrize(
     ("quote", "difference"),
     [
         ("The maximum pressure is 18 bar", Difference("18", "1.8")),

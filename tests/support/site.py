@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import httpx2
 from starlette.applications import Starlette
+from starlette.routing import BaseRoute
 
 from bedstone.app import App, open_app
 from bedstone.settings import Settings
@@ -30,6 +31,7 @@ class Site:
 
     app: App
     http: httpx2.AsyncClient
+    routes: list[BaseRoute]
 
     async def get(self, path: str, **headers: str) -> httpx2.Response:
         return await self.http.get(path, headers=BROWSER | headers)
@@ -75,10 +77,11 @@ async def open_site(settings: Settings) -> AsyncIterator[Site]:
             sessions=PageSessions(token) if token else None,
             attempts=Attempts(),
         )
-        pages = Starlette(routes=page_routes(app.services, app.toolsets, options))
+        routes = page_routes(app.services, app.toolsets, options)
+        pages = Starlette(routes=routes)
         transport = httpx2.ASGITransport(app=pages, raise_app_exceptions=False)
         async with httpx2.AsyncClient(transport=transport, base_url=BASE, timeout=60) as http:
-            yield Site(app, http)
+            yield Site(app, http, routes)
 
 
 def make_settings(folder: Path, *toolsets: str, **sections: Any) -> Settings:

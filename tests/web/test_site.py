@@ -3,15 +3,20 @@
 import json
 import re
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from html import escape
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urljoin
 
+import httpx2
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute, Mount, Route
 
 from bedstone.services.schema.service import SchemaService
 from bedstone.settings import Settings
+from bedstone.transports.access import Access, Guard
 from support.site import BASE, Site, links, make_settings, open_site
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -289,3 +294,74 @@ async def test_a_toolset_of_another_package_has_a_page_and_a_navigation_item(
         broken = await site.text("/diary/broken", status=500)
         assert "Internal error; see the server log." in broken
         assert "a secret" not in broken
+
+
+# What a read-only server still accepts: forms that ask and change nothing. `/tools` has no tools then that change.
+ASKING_FORMS = {
+    "/login",
+    "/logout",
+    "/tools/{name}",
+    "/salesforce/paths/counts",
+    "/salesforce/paths/rows",
+    "/salesforce/soql/check",
+    "/salesforce/soql/format",
+    "/salesforce/soql/run",
+    "/salesforce/soql/rows.csv",
+}
+
+
+def every_route(routes: Iterable[BaseRoute]) -> Iterator[Route]:
+    """Yield the routes of an application, those inside of others too."""
+    for route in routes:
+        if isinstance(route, Route):
+            yield route
+        elif isinstance(route, Mount):
+            app: Any = route.app
+            while not isinstance(app, Starlette) and hasattr(app, "_app"):
+                app = app._app  # noqa: SLF001 - the middleware around the pages
+            yield from every_route(app.routes if isinstance(app, Starlette) else ())
+
+
+def fill_path(route: Route) -> str:
+    return re.sub(r"\{\w+(:path)?\}", "x", route.path)
+
+
+async def test_every_route_that_changes_something_is_guarded(tmp_path: Path) -> None:
+    """Whatever routes there are, of every toolset: no form without its token, and no change on a read-only server."""
+    every = [*CONTENT_TOOLSETS, "everything", "salesforce_knowledge"]
+    settings = write_content(tmp_path).model_copy(update={"toolsets": every})
+    async with open_site(settings.model_copy(update={"read_only": True})) as site:
+        forms = [route for route in every_route(site.routes) if "POST" in (route.methods or ())]
+        assert {fill_path(route) for route in forms} >= {*FORM_ROUTES, "/activity/sync", "/activity/tasks/x/stop"} - {
+            "/tools/knowledge-status",
+            "/salesforce/orgs/one/soql/check",
+        }
+        csrf = {"x-csrf": await site.csrf()}
+        for route in forms:
+            path = fill_path(route)
+            if route.path != "/login":
+                assert (await site.http.post(path, data={"a": "b"})).status_code == 403, path
+            answer = await site.http.post(path, data={"a": "b"}, headers=csrf)
+            pattern = route.path.replace("/orgs/{org}", "")
+            if pattern not in ASKING_FORMS:
+                assert (answer.status_code, "read-only" in answer.text) == (403, True), path
+
+
+async def test_every_page_needs_the_token_the_right_host_and_the_right_origin(tmp_path: Path) -> None:
+    access = Access.for_address("0.0.0.0", token=TOKEN)
+    every = [*CONTENT_TOOLSETS, "everything", "salesforce_knowledge"]
+    settings = write_content(tmp_path).model_copy(update={"toolsets": every})
+    async with open_site(settings) as site:
+        transport = httpx2.ASGITransport(app=Guard(Starlette(routes=site.routes), access), raise_app_exceptions=False)
+        async with httpx2.AsyncClient(transport=transport, base_url=BASE) as http:
+            paths = {fill_path(route) for route in every_route(site.routes)} - {"/login"}
+            assert len(paths) > 50
+            for path in sorted(paths):
+                known = {"authorization": f"Bearer {TOKEN}"}
+                assert (await http.get(path)).status_code == 401, path
+                assert (await http.get(path, headers=known | {"host": "evil.example"})).status_code == 421, path
+                assert (await http.get(path, headers=known | {"origin": "https://evil.example"})).status_code == 403, (
+                    path
+                )
+                picture = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}
+                assert (await http.get(path, headers=known | picture)).status_code == 403, path

@@ -77,7 +77,8 @@ class FetchedText:
     """The text that an id names, whole; `next_id` names what comes after it, if the source has an order.
 
     `start` is where it begins in the text of the id without its part; `parts` are the pages or sections in it. `facts`
-    are short and for agents. `is_markdown` says whether marks in the text are markup.
+    are short and for agents. `is_markdown` says whether marks in the text are markup. `whole_id` is the id without its
+    part, if the text is a part.
     """
 
     id: str
@@ -90,6 +91,7 @@ class FetchedText:
     parts: Sequence[Part] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     is_markdown: bool = True
+    whole_id: str = ""
 
     def part_at(self, position: int) -> Part | None:
         """Return the part with the character at a position."""

@@ -110,7 +110,7 @@ class TextFile(Service):
         """Return the best sections for the search over everything."""
         from bedstone.services.text_finding import find_sections  # noqa: PLC0415 - loads the engine
 
-        return await to_thread.run_sync(find_sections, self, await self.readable(), request)
+        return await to_thread.run_sync(find_sections, self, await self.readable(), request, abandon_on_cancel=True)
 
     async def fetch(self, scheme: str, name: str) -> "FetchedText":
         """Return the whole text, or one of its sections."""

@@ -1,7 +1,7 @@
 """The knowledge file as a source of the search over everything."""
 
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from bedstone.errors import NotFound
 from bedstone.services.catalog import FetchedText, FindRequest, Found, FoundItem, Part
@@ -46,7 +46,9 @@ def _to_item(name: str, snapshot: Snapshot, hit: "Hit", query: str) -> FoundItem
 
 def fetch_section(filename: str, snapshot: Snapshot, name: str) -> FetchedText:
     """Return the whole text, or the section with an anchor."""
-    anchor = name.partition("#")[2]
+    file, _, anchor = name.partition("#")
+    if unquote(file) != filename:
+        raise SectionNotFound(f"The knowledge file is {_id(filename)}, not {SCHEME}:{file}.")
     sections = split_sections(snapshot.text)
     parts = [Part(section.start, _id(filename, section.anchor), _address(section.anchor)) for section in sections]
     if not anchor:
@@ -66,6 +68,7 @@ def fetch_section(filename: str, snapshot: Snapshot, name: str) -> FetchedText:
                 next_id,
                 whole,
                 is_markdown=False,
+                whole_id=_id(filename),
             )
     raise SectionNotFound(f"{filename} has no section {anchor!r}. Use an id that search returned, or {_id(filename)}.")
 

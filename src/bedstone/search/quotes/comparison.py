@@ -122,6 +122,7 @@ def _comparable(word: str) -> str:
 
 def _is_cased(word: str, own: str) -> bool:
     """Return whether two spellings differ in capitals inside, as identifiers do."""
+    word, own = (unicodedata.normalize("NFKC", text) for text in (word, own))
     is_shouted = word.isupper() or own.isupper()
     return not is_shouted and bool(INNER_CAPITAL.search(word) or INNER_CAPITAL.search(own)) and word[1:] != own[1:]
 

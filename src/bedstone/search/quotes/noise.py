@@ -1,6 +1,7 @@
 """Judge whether a word of a scan is a word of the quotation, misread, and nothing else."""
 
 import re
+import unicodedata
 
 from bedstone.search.quotes.words import (
     CONFUSABLE,
@@ -34,7 +35,7 @@ SIMILAR_ENDINGS = re.compile(r"(?:io[nu]|i[ce])s\Z")
 
 def is_misread(source: str, quote: str) -> bool:
     """Return whether the source has the word of the quotation with the damage of a scan, and no other word."""
-    source, quote = "".join(source.split()), "".join(quote.split())
+    source, quote = (unicodedata.normalize("NFKC", "".join(word.split())) for word in (source, quote))
     if not quote.isalpha() or quote.lower() in NEGATIONS | EXCEPTIONS or source.lower() in CRITICAL | CONFUSABLE:
         return False
     if is_no_word(source, quote):

@@ -160,7 +160,9 @@ class ArticleService(Service):
         mirrored_at = await self._mirrored_at()
         matcher = Matcher(request.query)
         if request.mode != "hybrid":
-            articles = (await to_thread.run_sync(self.mirror.search, query, request.mode)).articles
+            articles = (
+                await to_thread.run_sync(self.mirror.search, query, request.mode, abandon_on_cancel=True)
+            ).articles
         elif mirrored_at is not None:
             articles = await self._find_fused(query, mirrored_at, matcher)
         else:
@@ -178,7 +180,7 @@ class ArticleService(Service):
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(read_newer)
-            page = await to_thread.run_sync(self.mirror.search, query)
+            page = await to_thread.run_sync(self.mirror.search, query, abandon_on_cancel=True)
         if not newer.articles:
             return page.articles
         terms = await to_thread.run_sync(self.mirror.weigh_terms, matcher)

@@ -7,6 +7,7 @@ from urllib.parse import quote, urlencode
 
 from bedstone.records import CHUNK_SEPARATOR
 from bedstone.services.catalog import STEP, FetchedText, FindRequest, Found, FoundItem, Part
+from bedstone.services.docs.corpus import ChunkNotFound
 from bedstone.services.service import NamedPage, parse_time
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from bedstone.services.docs.library import DocsLibrary
 
 SCHEME = "docs"
+MAX_NEAREST = 5
 
 
 def page_address(library: "DocsLibrary", chunk_id: str, document_id: str, query: str = "") -> str:
@@ -80,8 +82,7 @@ def fetch_text(library: "DocsLibrary", name: str) -> FetchedText:
     corpus, path = library.locate(name)
     if chunks := library.chunks_of(corpus, path):
         return _whole_file(library, chunks)
-    found, target, _ = library.read(name, 1)
-    chunk = found[target]
+    chunk = _read_chunk(library, name)
     chunks = library.chunks_of(*library.locate(chunk.head.document_id))
     position = chunk.head.position
     start = sum(len(other.text) + len(CHUNK_SEPARATOR) for other in chunks[:position])
@@ -97,7 +98,18 @@ def fetch_text(library: "DocsLibrary", name: str) -> FetchedText:
         next_id,
         [Part(0, f"{SCHEME}:{chunk.head.id}", address)],
         dict(chunk.head.facets),
+        whole_id=f"{SCHEME}:{chunk.head.document_id}",
     )
+
+
+def _read_chunk(library: "DocsLibrary", name: str) -> "StoredChunk":
+    try:
+        found, target, _ = library.read(name)
+    except ChunkNotFound:  # whose message names ids without their scheme, and a tool that may not be served
+        near = [f"{SCHEME}:{item}" for item in library.nearest_ids(name)[:MAX_NEAREST]]
+        guess = f" Nearest: {', '.join(near)}." if near else " Use an id that search returned."
+        raise ChunkNotFound(f"Documentation has no {f'{SCHEME}:{name}'!r}.{guess}") from None
+    return found[target]
 
 
 def _whole_file(library: "DocsLibrary", chunks: "Sequence[StoredChunk]") -> FetchedText:

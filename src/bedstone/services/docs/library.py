@@ -101,9 +101,13 @@ class DocsLibrary:
                 continue
             if chunks:
                 return [replace(item, head=self._with_public_ids(name, item.head)) for item in chunks], target, total
-        near = [self._to_public(name, item) for name, item in self._nearest(chunk_id)]
+        near = self.nearest_ids(chunk_id)
         listed = f"\nNearest IDs: {', '.join(near)}" if near else ""
         raise ChunkNotFound(f"Chunk ID '{chunk_id}' not found. Use search_docs to discover valid chunk IDs.{listed}")
+
+    def nearest_ids(self, chunk_id: str) -> list[str]:
+        """Return ids that are similar to one that no corpus has."""
+        return [self._to_public(name, item) for name, item in self._nearest(chunk_id)]
 
     def overview(self) -> list[dict[str, Any]]:
         """Describe each corpus, with its counts."""

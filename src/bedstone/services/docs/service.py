@@ -142,7 +142,7 @@ class DocsService(Service):
         """Return the best chunks for the search over everything."""
         from bedstone.services.docs.finding import find_chunks  # noqa: PLC0415 - loads the engine
 
-        return await to_thread.run_sync(lambda: find_chunks(self.library, request))
+        return await to_thread.run_sync(lambda: find_chunks(self.library, request), abandon_on_cancel=True)
 
     async def find_names(self, text: str, limit: int) -> "Sequence[NamedPage]":
         """Return the files whose titles or paths have a text."""

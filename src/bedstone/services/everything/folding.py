@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from bedstone.search.relevance import Band, band_of
+from bedstone.search.relevance import STRONG_SCORE, Band, band_of
 from bedstone.services.catalog import FoundItem
 
 WORD = re.compile(r"\w+")
@@ -13,7 +13,7 @@ MIN_SHARED = 0.8  # of the shingles of two texts that are nearly the same
 MIN_SHINGLES = 6  # shorter texts are alike by chance
 MAX_COMPARED = 40  # hits
 NO_WORDS = frozenset({""})
-UNSCORED = 0.5  # a source without scores ranks behind probable answers, before improbable ones
+UNSCORED = STRONG_SCORE - 0.01  # a source without scores ranks behind probable answers, before improbable ones
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ class Everything(Service):
             raise InvalidInput("The quote is empty. Pass the words to look for.", parameter="quote")
         fetched = await self.fetch(item_id)
         match = await to_thread.run_sync(find_quote, fetched.text, quote)
-        whole_id = item_id.partition("#")[0]
+        whole_id = fetched.whole_id or item_id.partition("#")[0]  # a path may contain # too
         if not match.is_confirmed and whole_id != item_id:
             whole = await self.fetch(whole_id)
             elsewhere = await to_thread.run_sync(find_quote, whole.text, quote)

@@ -125,7 +125,7 @@ def fetch_text(base: "KnowledgeBase", store: "Store", name: str) -> FetchedText:
             start = found.start + len(text[found.start : end]) - len(text[found.start : end].lstrip())
             label = f"{document.filename}, {part.replace('=', ' ')}"
             fetched = FetchedText(found.id, label, inside, found.address, origin, start, next_id, shifted, facts)
-            return replace(fetched, is_markdown=_is_markdown(document))
+            return replace(fetched, is_markdown=_is_markdown(document), whole_id=readable_id(document))
     raise DocumentNotFound(_explain_part(document, parts, part), document_id=document.id)
 
 

@@ -16,6 +16,7 @@ from bedstone.services.knowledge.file_storage import FileStorage, find_write_err
 from bedstone.services.knowledge.listing import DocumentCounts, count_documents
 from bedstone.services.knowledge.records import FileDocument
 from bedstone.services.knowledge.removing import CHANGED
+from bedstone.services.knowledge.unfinished import unfinished_documents
 from bedstone.store.engine import Store
 from bedstone.store.filters import AttributeIn, Order
 
@@ -189,7 +190,7 @@ class Health:
         try:
             self._known = Figures(
                 self._store.counts(),
-                count_documents(self._store),
+                count_documents(self._store, unfinished_documents(self._store)),
                 self._store.sum_attribute("size"),
                 _updated_at(self._store),
                 self._count_orphans(),

@@ -1,7 +1,7 @@
 """Lists of documents: filtered and sorted by the store, with the files that are in process or failed."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -66,12 +66,11 @@ class DocumentPage:
     total: int
 
 
-def list_documents(store: Store, query: ListQuery) -> DocumentPage:
-    """Return a page of documents, with the files that are in process or failed."""
+def list_documents(store: Store, query: ListQuery, unfinished: Sequence[FileDocument]) -> DocumentPage:
+    """Return a page of documents, with the unfinished files: those that are in process or failed."""
     conditions, end = query.conditions(), query.offset + query.limit
     order = Order(*SORT_ATTRIBUTES[query.sort_by], descending=query.descending)
-    unfinished = (item.to_stored() for item in unfinished_documents(store))
-    others = [item for item in unfinished if matches(item, conditions)]
+    others = [item for item in (file.to_stored() for file in unfinished) if matches(item, conditions)]
     total = store.count_documents(conditions) + len(others)
     # The others move a stored document down by at most their number: no earlier one can be on the page.
     start = max(0, query.offset - len(others))
@@ -80,9 +79,8 @@ def list_documents(store: Store, query: ListQuery) -> DocumentPage:
     return DocumentPage([FileDocument.from_stored(item) for item in page], total)
 
 
-def count_documents(store: Store) -> DocumentCounts:
-    """Return how many documents the whole list has."""
-    unfinished = unfinished_documents(store)
+def count_documents(store: Store, unfinished: Sequence[FileDocument]) -> DocumentCounts:
+    """Return how many documents the whole list has, with the unfinished files."""
     failed = sum(item.status == "failed" for item in unfinished)
     pending = len(unfinished) - failed + store.count_documents([AttributeIn("status", ("processing",))])
     return DocumentCounts(store.count_documents() + len(unfinished), pending, failed)

@@ -43,7 +43,12 @@ from bedstone.services.knowledge.rebuilding import Rebuild, RebuildReport, known
 from bedstone.services.knowledge.records import AddFile, FileDocument
 from bedstone.services.knowledge.removing import MAX_CANCEL_SECONDS, ClearReport, Removal
 from bedstone.services.knowledge.task_history import TaskHistory
-from bedstone.services.knowledge.unfinished import empty_knowledge_base, find_pending_task, unread_document
+from bedstone.services.knowledge.unfinished import (
+    UnfinishedDocuments,
+    empty_knowledge_base,
+    find_pending_task,
+    unread_document,
+)
 from bedstone.services.knowledge.versions import Versions, needs_ocr
 from bedstone.services.service import READY, NamedPage, Service, State, Summary, SyncFacts, format_count
 from bedstone.settings.own_files import OwnFiles
@@ -132,6 +137,7 @@ class KnowledgeBase(Service):
         self.versions = Versions(store, self._storage, self.collections)
         self.contents = Contents(store)
         self._overviews = Overviews(store, self.collections)
+        self._unfinished = UnfinishedDocuments(store)
         self._intake = Intake(
             store,
             self._storage,
@@ -380,7 +386,7 @@ class KnowledgeBase(Service):
 
     async def find(self, request: FindRequest) -> Found:
         """Return the best passages for the search over everything."""
-        return await to_thread.run_sync(find_passages, self, request)
+        return await to_thread.run_sync(find_passages, self, request, abandon_on_cancel=True)
 
     async def find_names(self, text: str, limit: int) -> Sequence[NamedPage]:
         """Return the documents whose names have a text."""
@@ -407,7 +413,7 @@ class KnowledgeBase(Service):
 
     def count_documents(self) -> listing.DocumentCounts:
         """Return how many documents there are, with the files that are in process or failed."""
-        return listing.count_documents(self._store)
+        return listing.count_documents(self._store, self._unfinished.current())
 
     def list_documents(self, query: ListQuery) -> DocumentPage:
         """Return a page of documents, with the files that are in process or failed."""
@@ -416,7 +422,7 @@ class KnowledgeBase(Service):
         if name := query.values.get("format"):
             known = parse_format(name, lambda: stored_formats(self._store))
             query = replace(query, values={**query.values, "format": known})
-        return listing.list_documents(self._store, query)
+        return listing.list_documents(self._store, query, self._unfinished.current())
 
     def overview(self) -> Overview:
         """Return how many documents of the list are in which state, and what the list can be narrowed by."""

@@ -23,6 +23,7 @@ OBJECT = "object"
 FIELD = "field"
 SCHEMES = (OBJECT, FIELD)
 MAX_VALUES = 20  # of a picklist, in a line
+MIN_CANDIDATES = 60  # of each kind that are scored: the search for names ranks by other evidence than the scores
 MAX_NEAREST = 3
 TYPE_NAMES = {
     "string": "Text",
@@ -37,10 +38,11 @@ TYPE_NAMES = {
 
 def find_names(org: "OrgSchema", request: FindRequest, prefix: str = "") -> Found:
     """Return the best objects and fields; `prefix` begins the ids of an org that is not the default one."""
+    candidates = max(MIN_CANDIDATES, request.limit)
     matches = [
         match
         for kind in ("objects", "fields")
-        for match in org.search.search(request.query, kind, limit=request.limit, mode=request.mode)
+        for match in org.search.search(request.query, kind, limit=candidates, mode=request.mode)
     ]
     matcher = Matcher(request.query)
     terms = QueryTerms(matcher.terms, org.search.entry_count, org.search.document_frequency)

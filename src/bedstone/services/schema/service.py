@@ -219,7 +219,10 @@ class SchemaService(Service):
     async def find(self, request: FindRequest) -> Found:
         """Return the best objects and fields of the default org, or of every org if none is."""
         orgs = await self._searched_orgs()
-        found = [await to_thread.run_sync(find_names, org, request, prefix) for prefix, org in orgs.items()]
+        found = [
+            await to_thread.run_sync(find_names, org, request, prefix, abandon_on_cancel=True)
+            for prefix, org in orgs.items()
+        ]
         items = sorted((item for answer in found for item in answer.items), key=lambda item: -(item.score or 0.0))
         return Found(items[: request.limit])
 

@@ -48,8 +48,8 @@ class FoundResult(Result):
     snippet: str
     text: str | None = Field(None, description="The whole passage, with detail=full")
     matched_by: str | None = None
-    also: list[str] | None = Field(None, description="Ids of further hits in the same section")
-    copies: list[str] | None = Field(None, description="Ids of nearly the same text elsewhere")
+    also: list[str] | None = Field(None, description="Ids of up to 5 further hits in the same section")
+    copies: list[str] | None = Field(None, description="Ids of up to 5 places with nearly the same text")
 
 
 class SearchResults(Result):

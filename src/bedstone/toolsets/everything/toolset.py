@@ -1,5 +1,6 @@
 """The everything toolset: find a passage in any source, read it, check a quote against it."""
 
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from bedstone.errors import InvalidInput
@@ -23,11 +24,13 @@ if TYPE_CHECKING:  # the engine is imported when it is first needed, not when th
     from bedstone.services.service import Handle
 
 MAX_CHARACTERS = {"concise": 4_000, "full": 20_000}
+MAX_ANSWER_CHARACTERS = {"concise": 20_000, "full": 60_000}  # of the results as JSON: about 5,000 and 15,000 tokens
 MAX_PASSAGE_CHARACTERS = 4_000  # of a result with detail=full
 MAX_LISTED_IDS = 5
 MAX_QUOTED_CHARACTERS = 1_500
 ENOUGH = 3  # good or strong results: with so many, weak ones are left out
 NOTHING = "Nothing relevant found. Try other words, or say that the sources do not answer this."
+CUT_PASSAGES = f"Passages over {MAX_PASSAGE_CHARACTERS:,} characters are cut: read them with fetch."
 ONLY_WEAK = "Only weak matches: they share words with the query, but probably do not answer it."
 
 
@@ -75,11 +78,17 @@ class EverythingToolset(Toolset):
         if len(shown) < ENOUGH:
             shown = list(outcome.hits)
         is_full = arguments.detail == "full"
+        every = [self._result(hit, everything.sources[hit.source], is_full=is_full) for hit in shown]
+        results = _within(every, MAX_ANSWER_CHARACTERS[arguments.detail])
+        is_cut = is_full and any(len(hit.item.text) > MAX_PASSAGE_CHARACTERS for hit in shown[: len(results)])
+        notices = [*_failures(outcome, everything.sources), *outcome.notices]
+        notices += [CUT_PASSAGES] if is_cut else []
+        notices += [_describe_rest(len(every) - len(results), is_full=is_full)] if len(results) < len(every) else []
         return SearchResults(
-            results=[self._result(hit, everything.sources[hit.source], is_full=is_full) for hit in shown],
+            results=results,
             message=_advice(shown) if arguments.query.strip() else None,
             weak_results_left_out=len(outcome.hits) - len(shown) or None,
-            notice=_notice(outcome, everything.sources),
+            notice=" ".join(notices) or None,
         )
 
     @tool(
@@ -189,7 +198,26 @@ def _advice(hits: "Sequence[Hit]") -> str | None:
     return ONLY_WEAK if hits[0].band == "weak" else None
 
 
-def _notice(outcome: "SearchOutcome", sources: "Mapping[str, str]") -> str | None:
-    """Return which sources did not answer, and why results may be missing."""
-    failed = [f"{sources[label]} could not be searched: {reason}" for label, reason in outcome.problems.items()]
-    return " ".join([*failed, *outcome.notices]) or None
+def _failures(outcome: "SearchOutcome", sources: "Mapping[str, str]") -> list[str]:
+    """Return which sources did not answer, and why."""
+    return [f"{sources[label]} could not be searched: {reason}" for label, reason in outcome.problems.items()]
+
+
+def _within(results: "Sequence[FoundResult]", characters: int) -> "list[FoundResult]":
+    """Return the first results, as many as fit into an answer, and at least one."""
+    sizes = accumulate(len(result.model_dump_json()) for result in results)
+    return [
+        result
+        for number, (result, size) in enumerate(zip(results, sizes, strict=True))
+        if not number or size <= characters
+    ]
+
+
+def _describe_rest(count: int, *, is_full: bool) -> str:
+    results = "1 more result does" if count == 1 else f"{count} more results do"
+    advice = (
+        "Narrow the query, choose a source, or use detail=concise"
+        if is_full
+        else "Narrow the query, or choose a source"
+    )
+    return f"{results} not fit into this answer. {advice}."
