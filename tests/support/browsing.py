@@ -5,9 +5,9 @@ from typing import Literal
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 
-AXE_RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
+AXE_RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-WIDTHS = (360, 768, 1280)
+WIDTHS = (360, 768, 1024, 1280)
 
 
 def check_pages(browser: Browser, base: str, *paths: str) -> None:

@@ -172,12 +172,14 @@ async def test_unknown_corpora_folders_and_files_are_answered_in_words(site: Sit
         "/docs/corpora/none": "Unknown corpus 'none'. The Documentation page lists every corpus.",
         "/docs/corpora/none/a.md": "Unknown corpus 'none'.",
         f"{GUIDE}?in=none": "The corpus 'guide' has no folder 'none'.",
-        f"{GUIDE}/guides/error.md": "The corpus 'guide' has no file 'guides/error.md'</h1>",
+        f"{GUIDE}/guides/error.md": "has no file 'guides/error.md'",
         "/docs/chunk?id=guides/errors.md%23none": "guides/errors.md#none",
         "/docs/answer?id=none": "none",
     }.items():
         assert sentence in unescape(await site.text(path, status=404)), path
-    assert f'href="{PAGE}">Open guides/errors.md</a>' in await site.text(f"{GUIDE}/guides/error.md", status=404)
+    misspelt = await site.text(f"{GUIDE}/guides/error.md", status=404)
+    assert "Did you mean guides/errors.md?</h2>" in misspelt
+    assert f'href="{GUIDE}/guides/errors.md">Open guides/errors.md</a>' in misspelt
 
 
 async def test_a_file_is_rich_text_with_one_title_and_no_level_skipped(site: Site) -> None:

@@ -9,7 +9,9 @@ from urllib.parse import quote
 
 import pytest
 
+from bedstone.search.hits import Snippet
 from bedstone.services.schema.service import SchemaService
+from bedstone.web.search.pages import without_title
 from support.site import Site, make_settings, open_site
 
 DEMO = Path(__file__).parents[2] / "demo"
@@ -121,7 +123,54 @@ async def test_an_empty_installation_shows_three_steps(tmp_path: Path) -> None:
         page = await site.text("/")
         assert [f"{number}. " in page for number in (1, 2, 3)] == [True, True, True]
         assert "Solid ground in three steps" in page
-        assert "Nothing found" in await site.text("/search?q=anything")
+        found = await site.text("/search?q=anything")
+        assert "There is nothing to search yet" in found
+        assert '<a class="btn primary" href="/">Open Home</a>' in found
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "shown", "marked"),
+    [
+        ("Brake disc Fit the disc.", "Brake disc", "Fit the disc.", "disc"),
+        ("Brake disc 1. Fit the disc.", "Brake disc", "1. Fit the disc.", "disc"),
+        ("Brake disc wear shortens every disc.", "Brake disc", "Brake disc wear shortens every disc.", "disc"),
+        ("Brake discs", "Brake disc", "Brake discs", "disc"),
+        ("Brake disc", "Brake disc", "Brake disc", "disc"),
+        ("Fit the disc.", "", "Fit the disc.", "disc"),
+    ],
+)
+def test_a_snippet_leaves_out_only_the_heading_that_is_its_title(
+    text: str, title: str, shown: str, marked: str
+) -> None:
+    at = text.rindex(marked)
+    snippet = without_title(Snippet(text, ((at, at + len(marked)),)), title)
+    assert snippet.text == shown
+    assert [snippet.text[start:end] for start, end in snippet.highlights] == [marked]
+
+
+async def test_words_are_marked_in_titles_too(site: Site) -> None:
+    page = await site.text("/search?q=replacing+a+brake+disc")
+    assert re.search(r"<h2><a [^>]+><mark>Replacing</mark> a <mark>brake</mark> <mark>disc</mark></a></h2>", page)
+    assert "disc</mark> Lift the wheel" not in page
+
+
+async def test_home_offers_questions_that_an_evaluation_answered_first(tmp_path: Path) -> None:
+    runs = tmp_path / "data" / "evaluations"
+    runs.mkdir(parents=True)
+    results = [
+        {"name": "one", "query": f"rate limits {HOSTILE}", "rank": 1},
+        {"name": "two", "query": "never found", "rank": None},
+        {"name": "three", "query": "long " * 30, "rank": 1},
+    ]
+    run = {"name": "mine", "at": "2026-01-01T09:00:00+00:00", "quality": {"mrr@5": 1.0}, "results": results}
+    (runs / "20260101-mine.json").write_text(json.dumps(run))
+    settings = make_settings(tmp_path, "everything", "kb", kb={"file_path": DEMO / "handbook.txt"})
+    async with open_site(settings) as site:
+        page = await site.text("/")
+        tries = page.partition('aria-label="Questions to try"')[2].partition("</nav>")[0]
+        assert tries.count('class="chip"') == 1
+        assert f'href="/search?q={quote(f"rate limits {HOSTILE}")}"' in tries
+        assert HOSTILE not in page
 
 
 async def test_a_source_that_fails_is_named_and_hides_no_other(site: Site, tmp_path: Path) -> None:

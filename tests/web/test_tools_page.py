@@ -62,7 +62,7 @@ async def test_a_form_has_the_limits_of_the_schema_and_keeps_what_was_entered(si
     assert "Number of results to return (1 to 50)" in page
     shown = await site.text("/tools/knowledge-show")
     assert "<option>size</option>" in shown
-    assert '<option value="">otherwise date_added</option>' in shown
+    assert '<option value="">date_added (default)</option>' in shown
     assert "This tool takes no arguments." in await site.text("/tools/knowledge-status")
 
 

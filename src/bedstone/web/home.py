@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from bedstone.evaluation.history import RunHistory
+from bedstone.evaluation.history import RunHistory, SavedRun
 from bedstone.services.service import Summary, SyncFacts
 from bedstone.web.activity.pages import read_syncs
 from bedstone.web.frame import ClientSetup, Pages
-from bedstone.web.quality import read_latest
+from bedstone.web.quality import Figure, read_examples, read_latest
 from bedstone.web.tools.pages import count_tokens
 
 if TYPE_CHECKING:
@@ -43,12 +43,23 @@ class Endpoint:
 def home_routes(pages: Pages) -> list[BaseRoute]:
     """Return the page at /."""
     history = RunHistory(pages.options.data_folder)
+    examples: dict[str, list[str]] = {}  # of the latest run, by its id
+
+    def read_quality() -> tuple[tuple[SavedRun, Sequence[Figure]] | None, list[str]]:
+        if (latest := read_latest(history)) is None:
+            return None, []
+        run = latest[0]
+        if run.id not in examples:
+            examples.clear()
+            examples[run.id] = read_examples(history, run)
+        return latest, examples[run.id]
 
     async def show_home(request: Request) -> Response:
         await pages.menu.read()
         base = str(request.base_url).rstrip("/")
         sources = _sources(pages)
         setups = pages.options.client_setups(base)
+        quality, tries = await to_thread.run_sync(read_quality)
         is_empty = all(source.summary.is_empty for source in sources)
         return pages.render(
             request,
@@ -62,7 +73,8 @@ def home_routes(pages: Pages) -> list[BaseRoute]:
             tool_count=sum(len(toolset.tools) for toolset in pages.toolsets.values()),
             tokens=sum(count_tokens(tool) for toolset in pages.toolsets.values() for tool in toolset.tools.values()),
             syncs=await _latest_syncs(pages),
-            quality=await to_thread.run_sync(read_latest, history),
+            quality=quality,
+            tries=tries,
             can_add="knowledge" in pages.toolsets and not pages.options.read_only,
             max_mb=pages.services.context.settings.processing.max_file_size_mb,
         )

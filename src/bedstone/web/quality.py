@@ -30,6 +30,8 @@ from bedstone.evaluation.report import read_figure
 from bedstone.web.frame import Pages
 from bedstone.web.paging import Pager
 
+MAX_EXAMPLES = 3
+MAX_EXAMPLE_CHARACTERS = 60
 MAX_SETS = 100  # to choose from
 MAX_RUNS = 100  # to compare with
 QUESTIONS_PER_PAGE = 50
@@ -122,6 +124,12 @@ def read_latest(history: RunHistory) -> tuple[SavedRun, Sequence[Figure]] | None
     """Return the latest run of the first set with its figures of quality, if there is one; blocks."""
     compared = _compare(history.sets(), "", "")
     return (compared.latest, _qualities(compared)) if compared is not None else None
+
+
+def read_examples(history: RunHistory, run: SavedRun) -> list[str]:
+    """Return short questions of a run that were answered first, to be tried; blocks."""
+    found = (item.query for item in history.outcomes(run) if item.rank == 1)
+    return [query for query in dict.fromkeys(found) if len(query) <= MAX_EXAMPLE_CHARACTERS][:MAX_EXAMPLES]
 
 
 def _read_view(history: RunHistory, request: Request) -> dict[str, Any]:

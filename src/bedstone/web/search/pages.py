@@ -78,6 +78,7 @@ class Result:
 
     hit: "Hit"
     icon: str
+    title: Markup
     text: Markup
     why: str
 
@@ -159,7 +160,16 @@ class _SearchPages:
         found = await self._find(params)
         chosen = self._choose(found.results, params)
         preview = await render_preview(self._pages, chosen.hit, params.query) if chosen is not None else None
-        return {"params": params, "found": found, "modes": MODES, "chosen": chosen, "preview": preview}
+        summaries = self._pages.menu.summaries.values()
+        is_empty = bool(summaries) and all(summary.is_empty for summary in summaries)
+        return {
+            "params": params,
+            "found": found,
+            "modes": MODES,
+            "chosen": chosen,
+            "preview": preview,
+            "is_empty": is_empty,
+        }
 
     @staticmethod
     def _choose(results: Sequence[Result], params: SearchParams) -> Result | None:
@@ -173,10 +183,7 @@ class _SearchPages:
         if others := [label for label in everything.sources if known and label != known]:  # their chips have counts
             counts |= (await self._ask(everything, replace(params, filters={}), others)).counts
         return ResultPage(
-            results=[
-                Result(hit, self._icons.get(hit.source, "file"), highlight(hit.item.snippet), why(hit))
-                for hit in outcome.hits
-            ],
+            results=self._results(outcome.hits, params.query),
             chips=_chips(params, everything.sources, counts),
             icons=self._icons,
             facets=_facets(params, outcome.facets.get(known, {})),
@@ -185,6 +192,23 @@ class _SearchPages:
             total=sum(outcome.counts.values()),
             milliseconds=outcome.milliseconds,
         )
+
+    def _results(self, hits: Sequence["Hit"], query: str) -> list[Result]:
+        from bedstone.search.matching import Matcher  # noqa: PLC0415 - with the engine
+
+        matcher = Matcher(query)
+        return [
+            Result(
+                hit,
+                self._icons.get(hit.source, "file"),
+                highlight(
+                    Snippet(hit.item.title, tuple((start, end) for start, end, _ in matcher.find(hit.item.title)))
+                ),
+                highlight(without_title(hit.item.snippet, hit.item.title)),
+                why(hit),
+            )
+            for hit in hits
+        ]
 
     async def _ask(self, everything: "Everything", params: SearchParams, others: Sequence[str] = ()) -> "SearchOutcome":
         """Search the source that the address names, or all; or others than that."""
@@ -221,6 +245,20 @@ def _facets(params: SearchParams, counts: Mapping[str, Mapping[str, int]]) -> di
                 for value, count in ordered
             ]
     return facets
+
+
+def without_title(snippet: Snippet, title: str) -> Snippet:
+    """Return a snippet without the heading that it begins with, which stands above it as the title.
+
+    A text that only goes on from the same words is kept: what follows a heading begins a sentence or a list.
+    """
+    rest = snippet.text.removeprefix(title).lstrip()
+    cut = len(snippet.text) - len(rest)
+    is_heading = cut > len(title) > 0 and (rest[:1].isupper() or rest[:1].isdigit())
+    if not is_heading:
+        return snippet
+    kept = tuple((start - cut, end - cut) for start, end in snippet.highlights if start >= cut)
+    return Snippet(rest, kept)
 
 
 def why(hit: "Hit") -> str:
