@@ -48,6 +48,7 @@ CLICKS = {  # clicked before the screenshot is taken
 IN_README = ("home", "search", "document", "docs-page", "object", "path", "soql", "articles")
 WIDE = (1280, 860)
 NARROW = (390, 844)
+FOLDER = Path(tempfile.gettempdir()) / "kestrel"  # the pictures show paths: the same on every machine
 VARIANTS = ((WIDE, "light", ""), (WIDE, "dark", "-dark"), (NARROW, "light", "-phone"), (NARROW, "dark", "-phone-dark"))
 
 
@@ -60,17 +61,15 @@ def main() -> None:
     others = parser.parse_args().all or ROOT / ".cache" / "screenshots"
     others.mkdir(parents=True, exist_ok=True)
     IMAGES.mkdir(parents=True, exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        serve_demo(Path(folder)) as server,
-        sync_playwright() as driver,
-    ):
+    with serve_demo() as server, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
         for size, scheme, suffix in VARIANTS:
             page = browser.new_page(
                 viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if scheme == "dark" else "light"
             )
-            page.wait_for_timeout(15_000 if not suffix else 0)  # the server reads and syncs the demo content
+            if not suffix:
+                page.wait_for_timeout(15_000)  # the server reads and syncs the demo content
+                page.goto(f"{server.base}{PAGES['search']}")  # the first search loads the model
             for name, path in PAGES.items():
                 target = IMAGES if name in IN_README and not suffix else others
                 take_screenshot(page, f"{server.base}{path}", CLICKS.get(name), target / f"{name}{suffix}.png")
@@ -79,24 +78,39 @@ def main() -> None:
 
 
 @contextmanager
-def serve_demo(folder: Path) -> Iterator[Listening]:
-    """Serve the demo content, with a corrupt file and two runs of an evaluation."""
-    data, demo = folder / "data", ROOT / "demo"
-    options = ("--config", demo / "bedstone.toml", "--data-dir", data)
-    corrupt = folder / "corrupt.pdf"
-    corrupt.write_bytes(b"%PDF-1.7 cut off")
-    built = bedstone("docs", "build", demo / "docs", *options)
-    assert built.returncode == 0, built.stderr
-    bedstone("knowledge", "add", corrupt, *options)
-    for provider in ("none", "minilm"):
-        index = folder / provider
-        bedstone("docs", "build", "--docs-dir", demo / "docs", "--out", index, "--embedding-provider", provider)
-        server = (BEDSTONE, "serve", "--toolsets", "docs", "--docs-index", index)
-        bedstone(
-            *("eval", "run", "--cases", demo / "questions.json", "--name", "demo", "--data-dir", data, "--", *server)
-        )
-    with listening(*options, log=folder / "log") as server:
-        yield server
+def serve_demo() -> Iterator[Listening]:
+    """Serve a copy of the demo content, with a corrupt file and two runs of an evaluation."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    demo = shutil.copytree(ROOT / "demo", FOLDER / "demo")
+    try:
+        data, corrupt = FOLDER / "data", FOLDER / "corrupt.pdf"
+        options = ("--config", demo / "bedstone.toml", "--data-dir", data)
+        corrupt.write_bytes(b"%PDF-1.7 cut off")
+        built = bedstone("docs", "build", demo / "docs", *options)
+        assert built.returncode == 0, built.stderr
+        bedstone("knowledge", "add", corrupt, *options)
+        for provider in ("none", "minilm"):
+            index = FOLDER / provider
+            bedstone("docs", "build", "--docs-dir", demo / "docs", "--out", index, "--embedding-provider", provider)
+            server = (BEDSTONE, "serve", "--toolsets", "docs", "--docs-index", index)
+            bedstone(
+                *(
+                    "eval",
+                    "run",
+                    "--cases",
+                    demo / "questions.json",
+                    "--name",
+                    "demo",
+                    "--data-dir",
+                    data,
+                    "--",
+                    *server,
+                )
+            )
+        with listening(*options, log=FOLDER / "log") as server:
+            yield server
+    finally:
+        shutil.rmtree(FOLDER)
 
 
 def take_screenshot(page: Page, address: str, click: str | None, file: Path) -> None:
