@@ -20,7 +20,7 @@ from bedstone.ingest.chunking.pieces import SplitOptions
 from bedstone.ingest.detection import detect
 from bedstone.ingest.extraction import ExtractionError, Notes, Page, ReadOptions
 from bedstone.ingest.ocr import run_ocr
-from bedstone.ingest.process import Limits, WorkerProcess
+from bedstone.ingest.process import Limits, WorkerProcess, read_lines
 from bedstone.ingest.reader import FileReader, read_whole, split_pages
 from support.corpus import pdf_file, pdf_objects, pdf_page
 from support.hostile import write_hostile_files
@@ -317,6 +317,11 @@ def test_a_reading_can_be_stopped_and_leaves_nothing(tmp_path: Path, monkeypatch
     with pytest.raises(ExtractionError, match="stopped"):
         list(pages)
     assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_an_answer_that_was_cut_off_is_none() -> None:
+    """A worker is killed while it writes a long line."""
+    assert list(read_lines(io.BytesIO(b'{"page": 1}\n{"page": 2, "mark'), 100)) == [b'{"page": 1}\n']
 
 
 def test_a_worker_ends_with_its_parent(tmp_path: Path) -> None:

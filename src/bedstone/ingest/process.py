@@ -67,7 +67,7 @@ class WorkerProcess:
         try:
             _send(process, request)
             assert process.stdout
-            for line in _lines(process.stdout, self.limits.output):
+            for line in read_lines(process.stdout, self.limits.output):
                 response: dict[str, Any] = json.loads(line)
                 if "error" in response:
                     raise ExtractionError(response["error"], response["message"])
@@ -187,9 +187,12 @@ def _send(process: "subprocess.Popen[bytes]", message: Mapping[str, Any]) -> Non
         process.stdin.flush()
 
 
-def _lines(stream: IO[bytes], limit: int) -> Iterator[bytes]:
+def read_lines(stream: IO[bytes], limit: int) -> Iterator[bytes]:
+    """Yield complete lines, up to a limit of bytes."""
     total = 0
     for line in stream:
+        if not line.endswith(b"\n"):  # cut off: the process was killed while it wrote
+            return
         total += len(line)
         if total > limit:
             raise ExtractionError("too_large", f"Extracted text exceeds the {limit // 2**20} MB limit.")
