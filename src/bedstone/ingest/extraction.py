@@ -50,7 +50,8 @@ OCR_OFF = "OCR is switched off (ocr.enabled)"
 class Page:
     """A page, slide or sheet as Markdown; a document without pages is one Page without a number.
 
-    OCR adds how confident it is, and where it found the words (see `page_words`).
+    OCR adds how confident it is, where it found the words (see `page_words`), the share of words that look like words,
+    and what was done to the picture.
     """
 
     markdown: str
@@ -59,6 +60,8 @@ class Page:
     method: Method = "text"
     confidence: float | None = None
     words: str = ""
+    word_share: float | None = None
+    done: str = ""
 
 
 @dataclass(frozen=True)

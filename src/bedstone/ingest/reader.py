@@ -9,6 +9,7 @@ from bedstone.ingest.chunking.pieces import SplitOptions
 from bedstone.ingest.detection import detect, find_format, is_image
 from bedstone.ingest.extraction import ExtractionError, Notes, Page, ReadOptions
 from bedstone.ingest.left_out import LeftOut
+from bedstone.ingest.ocr_quality import warn_poor_pages
 from bedstone.ingest.process import Limits, WorkerProcess
 from bedstone.records import Chunk, Place
 
@@ -86,6 +87,7 @@ def read_whole(
     pages = list(reader.pages())
     if not any(page.markdown.strip() for page in pages) and not is_image(reader.format or ""):
         raise ExtractionError("no_text_found", "No text was found in the file.")
+    reader.notes.warnings.extend(warn_poor_pages(pages))
     return pages, reader.notes
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bedstone.ingest.extraction import OCR_OFF, ExtractionError, Notes, Page, ReadOptions
 from bedstone.ingest.format import Format
-from bedstone.ingest.ocr import run_ocr
+from bedstone.ingest.ocr import note_reading, run_ocr
 
 JPEG = Format(
     name="jpg",
@@ -53,5 +53,5 @@ def read(path: Path, options: ReadOptions, notes: Notes) -> Iterator[Page]:
         notes.warn(f"{OCR_OFF}: the picture was not searched for text")
         yield Page("")
     else:
-        notes.leave_out("uncertain OCR", result.uncertain)
-        yield Page(result.text, method="ocr", confidence=result.confidence, words=result.words.pack())
+        note_reading(notes, result)
+        yield result.page(result.text)

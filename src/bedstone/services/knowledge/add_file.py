@@ -13,6 +13,7 @@ from bedstone.ingest.chunking.pieces import SplitOptions
 from bedstone.ingest.detection import find_format, is_image
 from bedstone.ingest.extraction import OCR_OFF, ExtractionError, Page, ReadOptions
 from bedstone.ingest.left_out import shorten
+from bedstone.ingest.ocr_quality import warn_poor_pages
 from bedstone.ingest.process import WorkerProcess
 from bedstone.records import DocumentAndChunks, Task
 from bedstone.search.live_index import LiveIndex
@@ -237,7 +238,7 @@ class AddFileHandler:
             page_count=len(pages) if pages and pages[0].number is not None else None,
             metadata=file.metadata,
             properties=properties,
-            warnings=tuple(reading.notes.warnings),
+            warnings=(*reading.notes.warnings, *warn_poor_pages(pages)),
             ocr=_ocr_summary(pages),
             left_out=reading.notes.left_out,
             submitted_at=file.submitted_at,

@@ -21,7 +21,15 @@ from bedstone.ingest.extraction import Page
 from bedstone.ingest.resuming import PageSpool
 from bedstone.permissions import make_private_folder
 from bedstone.services.knowledge.errors import ExtractionFailed, StoreMismatch, TextMissing
-from bedstone.services.knowledge.ocr_record import OCR, add_record, read_confidence, read_words, write_record
+from bedstone.services.knowledge.ocr_record import (
+    OCR,
+    PageQuality,
+    add_record,
+    read_confidence,
+    read_quality,
+    read_words,
+    write_record,
+)
 from bedstone.services.knowledge.records import DOCUMENT_ID, AddFile, FileDocument
 from bedstone.services.knowledge.sidecar import COPY, update_sidecar, write_durably, write_sidecar
 from bedstone.store.locks import FileLock
@@ -150,6 +158,10 @@ class FileStorage:
     def load_confidence(self, document_id: str) -> Mapping[int, float]:
         """Return how confident OCR is of each page that it read, from 0 to 1."""
         return read_confidence(self.folder_of(document_id))
+
+    def load_quality(self, document_id: str) -> Mapping[int, PageQuality]:
+        """Return how well OCR read each page that it read."""
+        return read_quality(self.folder_of(document_id))
 
     def load_words(self, document_id: str, page: int) -> tuple[str, bool]:
         """Return the words that OCR found on a page, packed, and whether it read the page as a whole."""

@@ -34,6 +34,7 @@ from bedstone.services.knowledge.folder_sync import FolderSync, FolderSyncs
 from bedstone.services.knowledge.health import Health, KnowledgeStatus
 from bedstone.services.knowledge.intake import Intake
 from bedstone.services.knowledge.listing import DocumentPage, ListQuery
+from bedstone.services.knowledge.ocr_record import PageQuality
 from bedstone.services.knowledge.overview import Overview, Overviews
 from bedstone.services.knowledge.ownership import Ownership
 from bedstone.services.knowledge.page_images import Originals
@@ -444,6 +445,10 @@ class KnowledgeBase(Service):
     def ocr_confidence(self, document_id: str) -> Mapping[int, float]:
         """Return how sure OCR was of each page that it recognized, from 0 to 1."""
         return self._storage.load_confidence(document_id)
+
+    def ocr_quality(self, document_id: str) -> Mapping[int, PageQuality]:
+        """Return how well OCR read each page that it recognized."""
+        return self._storage.load_quality(document_id)
 
     def chunks(self, document_id: str) -> list[StoredChunk]:
         """Return a document's chunks in order."""

@@ -12,7 +12,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from bedstone.errors import InvalidInput, NotFound
+from bedstone.ingest.ocr_quality import LOW_CONFIDENCE
 from bedstone.services.knowledge.next_steps import next_step
+from bedstone.services.knowledge.ocr_record import PageQuality
 from bedstone.services.knowledge.records import DEFAULT_COLLECTION, AddFile, FileDocument
 from bedstone.services.knowledge.versions import needs_ocr
 from bedstone.toolsets.knowledge.contract import Get
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 
 MAX_TASKS = 200  # to look at for one that reads this document, or a newer version of it
 RAW_CHARACTERS = 20_000  # of the text as agents get it, on one page
-LOW_CONFIDENCE = 0.7
 
 
 def document_view_routes(pages: Pages) -> list[BaseRoute]:
@@ -46,6 +47,7 @@ class Notes:
     warnings: Sequence[str]
     left_out: Sequence[str]
     confidence: float | None  # on this page
+    quality: PageQuality | None  # of this page
     unsure: Sequence[int]  # pages that OCR is not sure of
     can_recognise: bool  # whether OCR would read more
     has_pictures: bool  # on this page, that are not read
@@ -183,13 +185,15 @@ def _look(base: "KnowledgeBase", document: FileDocument, params: ViewParams) -> 
 
 
 def _make_notes(base: "KnowledgeBase", document: FileDocument, page: int | None) -> Notes:
-    confidence = base.ocr_confidence(document.id) if document.ocr is not None else {}
+    quality = base.ocr_quality(document.id) if document.ocr is not None else {}
+    here = quality.get(page or 1)
     left_out = left_out_on(document, page)
     return Notes(
         notes_of(document),
         [explain_left_out(item) for item in left_out],
-        confidence.get(page or 1),
-        [number for number, value in confidence.items() if value < LOW_CONFIDENCE],
+        here.confidence if here else None,
+        here,
+        [number for number, value in quality.items() if value.confidence < LOW_CONFIDENCE],
         document.status == "completed" and needs_ocr(document),
         any(item.kind in ("picture", "scanned page") for item in left_out),
     )

@@ -18,7 +18,7 @@ from bedstone.ingest.formats.pdf.lines import Line, page_lines
 from bedstone.ingest.formats.pdf.running import Frame, RunningLines, Split
 from bedstone.ingest.left_out import missing_lines
 from bedstone.ingest.markdown_writer import join_blocks
-from bedstone.ingest.ocr import OcrResult, read_picture, run_ocr
+from bedstone.ingest.ocr import OcrResult, note_reading, read_picture, run_ocr
 from bedstone.ingest.page_words import WIDTH, join_words
 
 SAMPLE = 30  # pages to derive styles from
@@ -150,7 +150,7 @@ class _Reader:
                 raise
             self._notes.warn(f"OCR of page {draft.number} failed: {error.message}")
             return self._text_page(draft)
-        self._notes.leave_out("uncertain OCR", result.uncertain, draft.number)
+        note_reading(self._notes, result, draft.number)
         if reason != "forced" and _count_letters(result.text) <= _count_letters(draft.text):
             self._leave_out(missing_lines(result.text.splitlines(), draft.text), draft.number)
             return self._text_page(draft)
@@ -159,7 +159,7 @@ class _Reader:
             self._leave_out(missing, draft.number)
             missing = []
         text = join_blocks([*missing, result.text, *draft.annotations])
-        return Page(text, draft.number, self._total, "ocr", result.confidence, result.words.pack())
+        return result.page(text, draft.number, self._total)
 
     def _leave_out(self, lines: list[str], number: int) -> None:
         for line in lines:
