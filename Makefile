@@ -25,7 +25,7 @@ MODEL_READY := $(WHEELS)/.minilm
 
 $(READY): pyproject.toml $(MODEL_READY)
 	@echo "Installing into .venv ..."
-	@$(INSTALL) $(WHEELS)/bedstone_minilm-*.whl --editable '.[ocr]' --group dev
+	@$(INSTALL) $(WHEELS)/bedstone_minilm-*.whl --editable '.[ocr,multilingual]' --group dev
 	@touch $@
 
 $(VENV_PYTHON):

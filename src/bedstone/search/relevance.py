@@ -17,6 +17,7 @@ SATURATION = 2.0
 LENGTH_SHARE = 0.4
 USUAL_LENGTH = 500  # characters
 CONTEXT_TIMES = 3
+SUBSTITUTE_SHARE = 0.8  # of the weight of a term
 TIE_STEP = 0.0001
 STRONG_SCORE = 0.5  # from it on, a hit probably answers the query
 GOOD_SCORE = 0.2  # below it, a hit shares words with the query, and little more
@@ -42,7 +43,7 @@ MODELS: Mapping[Kind, Model] = {
     "semantic": Model(constant=-0.38, covered=1.31, strength=2.06, nearness=0.96, terms=-1.31, chunks=-0.41),
     "keyword": Model(constant=-2.62, covered=3.45, strength=2.59, nearness=0.0, terms=-0.8, chunks=-0.58),
     "quotation": Model(constant=-6.29, covered=9.37, strength=0.0, nearness=0.0, terms=0.0, chunks=0.0),
-    "unspaced": Model(constant=-6.34, covered=17.63, strength=0.0, nearness=0.0, terms=1.16, chunks=-0.43),
+    "unspaced": Model(constant=-8.62, covered=12.91, strength=0.0, nearness=0.0, terms=2.13, chunks=-0.29),
 }
 
 
@@ -61,11 +62,23 @@ class Evidence(NamedTuple):
 class QueryTerms:
     """The terms of a query, each with a weight: the fewer chunks have it, the more it tells."""
 
-    def __init__(self, terms: Iterable[str], chunks: int, document_frequency: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        terms: Iterable[str],
+        chunks: int,
+        document_frequency: Callable[[str], int],
+        substitutes: Iterable[str] = (),
+    ) -> None:
+        """Weigh terms; `substitutes` stand for some of them where these are missing, and are not asked for."""
+
         # A word that no chunk has tells no more than one of a single chunk, or small bases would ask for every word.
-        self.weights = {term: log(1 + chunks / (1 + max(1, document_frequency(term)))) for term in terms}
+        def weigh(term: str) -> float:
+            return log(1 + chunks / (1 + max(1, document_frequency(term))))
+
+        self.weights = {term: weigh(term) for term in terms}
         self.total = sum(self.weights.values())
         self.log_terms = log(1 + len(self.weights))
+        self.weights |= {term: SUBSTITUTE_SHARE * weigh(term) for term in substitutes}
         self.log_chunks = log(max(1, chunks))
 
     def weigh(self, matches: Sequence[Match], length: int, nearness: float | None = None) -> Evidence:

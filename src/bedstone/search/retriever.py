@@ -15,7 +15,7 @@ from bedstone.search.filters import Filter
 from bedstone.search.fusion import promote_documents
 from bedstone.search.hits import Candidate, Hit, Mode, Ranking, SearchRequest, SearchResponse, Snippet
 from bedstone.search.index import IndexQuery, SearchIndex, Weights
-from bedstone.search.language import KNOWN_LANGUAGE_WEIGHT, semantic_weight
+from bedstone.search.language import KEYWORDS_ONLY, KNOWN_LANGUAGE_WEIGHT, OTHER_SCRIPT_WEIGHT, semantic_weight
 from bedstone.search.matching import Matcher
 from bedstone.search.places import matched_place
 from bedstone.search.relevance import Kind, QueryTerms, make_non_increasing, nearness, relevance
@@ -110,6 +110,16 @@ class Retriever:
         """Count the chunks with each value of each facet, among those with a term of the query."""
         return self.index.count_facets(query, filter)
 
+    def language_notice(self, query: str) -> str | None:
+        """Return why semantic search does not take part in a query: the model cannot read its script."""
+        if query.isascii():
+            return None
+        embedder = self._embedding.embedder if self.index.has_vectors else None
+        if embedder is None or not embedder.is_semantic:
+            return None
+        weight = semantic_weight(normalize_query(query), self._embedding.languages)
+        return KEYWORDS_ONLY if weight == OTHER_SCRIPT_WEIGHT else None
+
     def select(self, request: SearchRequest, count: int) -> Selection:
         """Run the stages before scoring: return the first `count` candidates, one of each group."""
         text = normalize_query(request.query)
@@ -164,8 +174,10 @@ class Retriever:
 
     def _present(self, request: SearchRequest, selection: Selection, page: Sequence[Candidate]) -> list[Hit]:
         """Score the candidates of a page, and add what is shown of them."""
-        matcher, plan = Matcher(request.query), selection.plan
-        query = QueryTerms(matcher.terms, self.index.chunk_count, self.index.document_frequency)
+        plan = selection.plan
+        # An index of another package may not tell its languages.
+        matcher = Matcher(request.query, getattr(self.index, "languages", None))
+        query = QueryTerms(matcher.terms, self.index.chunk_count, self.index.document_frequency, matcher.characters)
         min_similarity = self._embedding.min_similarity
         drafts, scores = [], []
         for candidate, head, chunk, plain in self._read(page):

@@ -24,8 +24,18 @@ def snippet(
     low, high = passage or (0, len(plain))
     inside = starts[bisect_left(starts, low) : bisect_left(starts, high)] or starts
     text = _window(plain, _densest(inside) if inside else low)
-    marks = [(start, end) for start, end, _ in matcher.find(text)]
-    return Snippet(text, tuple(marks[:MAX_HIGHLIGHTS]))
+    return Snippet(text, tuple(_merge(matcher.find(text))[:MAX_HIGHLIGHTS]))
+
+
+def _merge(matches: Sequence[Match]) -> list[tuple[int, int]]:
+    """Return the places of matches in order; pairs of characters that overlap are one place."""
+    places: list[tuple[int, int]] = []
+    for start, end, _ in matches:
+        if places and start < places[-1][1]:
+            places[-1] = (places[-1][0], max(end, places[-1][1]))
+        else:
+            places.append((start, end))
+    return places
 
 
 def _densest(starts: list[int]) -> int:

@@ -1,8 +1,8 @@
-"""Turn text into terms: stemmed words, identifiers and their parts, bigrams for scripts without spaces."""
+"""Turn text into terms: stemmed words, identifiers and their parts."""
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 
 import tantivy
@@ -12,7 +12,8 @@ MIN_PART_CHARACTERS = 3
 MAX_PART_CHARACTERS = 24
 MAX_QUERY_CHARACTERS = 2_000  # a longer query says nothing more
 # Han, kana, Hangul and Thai are written without spaces, or with spaces that do not bound words.
-UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+UNSPACED_RANGES = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+UNSPACED = re.compile(rf"[{UNSPACED_RANGES}]+")
 # A run of letters, digits and the characters that join identifiers: in code, versions, paths.
 IDENTIFIER = re.compile(r"[A-Za-z0-9_$@](?:[A-Za-z0-9_$.:/-]*[A-Za-z0-9_$])?")
 # What makes a word an identifier: a joining character inside, or a capital after its first letter.
@@ -27,7 +28,19 @@ MARKS = (
 WORD = re.compile(rf"[\w{MARKS}]+")
 CAMEL_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-
+# Letters and digits as wide as Han, and kana half as wide.
+WIDE = re.compile(r"[\uff01-\uff9f]")
+# Signs that are written or left out at will: Arabic vowels and the stroke that stretches a word.
+OPTIONAL_SIGNS = "\u0610-\u061a\u0640\u064b-\u065f\u0670"
+# The same letter for the same word: alef with and without hamza, Arabic ya, Turkish dotted I, Russian yo.
+SAME_LETTERS = str.maketrans(
+    "\u0622\u0623\u0625\u0671\u0649\u0130\u0401\u0451", "\u0627\u0627\u0627\u0627\u064ai\u0415\u0435"
+)
+VARIANT = re.compile(rf"[{OPTIONAL_SIGNS}\u0622\u0623\u0625\u0671\u0649\u0130\u0401\u0451]")
+VARIANTS = {
+    **SAME_LETTERS,
+    **dict.fromkeys([*range(0x610, 0x61B), 0x640, *range(0x64B, 0x660), 0x670]),
+}
 
 # Left out of keyword queries that have other words; phrases keep them.
 STOP_WORDS = """
@@ -75,12 +88,22 @@ def _terms_of_word(word: str) -> tuple[str, ...]:
 
 def normalize_query(query: str) -> str:
     """Return a query in the form of indexed text, and not longer than makes sense."""
-    return to_nfc(query[:MAX_QUERY_CHARACTERS])
+    return unify_letters(query[:MAX_QUERY_CHARACTERS])
 
 
-def to_nfc(text: str) -> str:
-    """Return a text with each letter and its accents as one character."""
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
+def unify_letters(text: str) -> str:
+    """Return a text in which each letter is one character, however it was written."""
+    if text.isascii():
+        return text
+    if WIDE.search(text):
+        text = unicodedata.normalize("NFKC", text)
+    text = unicodedata.normalize("NFC", text)
+    return text.translate(VARIANTS) if VARIANT.search(text) else text
+
+
+def separate_scripts(text: str) -> str:
+    """Return a text with spaces around scripts without spaces, so that `API` is a word inside Chinese."""
+    return text if text.isascii() else UNSPACED.sub(r" \g<0> ", text)
 
 
 def phrase_key(text: str) -> str:
@@ -127,12 +150,3 @@ def split_compound(word: str, is_known: Callable[[str], bool]) -> list[str]:
 
 def _can_be_part(part: str, start: int) -> bool:
     return len(part) >= MIN_PART_CHARACTERS or (start == 0 and len(part) == 1)
-
-
-def bigrams(text: str) -> Iterator[str]:
-    """Yield pairs of neighbouring characters of scripts without spaces."""
-    for run in () if text.isascii() else UNSPACED.findall(text):
-        if len(run) == 1:
-            yield run
-        else:
-            yield from (run[index : index + 2] for index in range(len(run) - 1))

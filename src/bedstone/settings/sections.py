@@ -150,7 +150,8 @@ class SearchSettings(Section):
 class EmbeddingSettings(Section):
     provider: str = Field(
         "minilm",
-        description="Embedder: minilm, openai (any service with its protocol), none, or one from another package",
+        description="Embedder: minilm (English), use-multilingual (15 languages), openai (any service with its "
+        "protocol), none, or one from another package",
     )
     model_name: str | None = Field(None, description="Model of the embedding service; `none` disables semantic search")
     dimensions: int | None = Field(None, ge=1, description="Vector length, for models that offer a choice")

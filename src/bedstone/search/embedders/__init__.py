@@ -13,8 +13,9 @@ EMBEDDERS: "Kind[EmbedderFactory]" = Kind(
     "embedders",
     {
         "minilm": "bedstone.search.embedders.minilm:MiniLm",
+        "use-multilingual": "bedstone.search.embedders.use_multilingual:UseMultilingual",
         "openai": "bedstone.search.embedders.openai:OpenAiEmbedder",
         "hash": "bedstone.search.embedders.hashing:HashingEmbedder",
     },
-    extras={"minilm": "minilm"},
+    extras={"minilm": "minilm", "use-multilingual": "multilingual"},
 )

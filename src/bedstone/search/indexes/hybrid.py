@@ -55,6 +55,11 @@ class HybridIndex:
     def chunk_count(self) -> int:
         return self._keywords.chunk_count
 
+    @property
+    def languages(self) -> Mapping[str, float]:
+        with self._translate_damage():
+            return self._keywords.languages
+
     def catch_up(self, on_progress: OnProgress | None = None, *, in_batches: bool = False) -> None:
         try:
             self._catch_up(on_progress, in_batches=in_batches)

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import pairwise
@@ -20,23 +20,25 @@ from bedstone.records import StoredChunk
 from bedstone.search.filters import AllOf, AnyOf, Filter, Missing, OneOf
 from bedstone.search.index import IndexVersionMismatch, OnProgress, Weights
 from bedstone.search.indexes.damage import find_damage
+from bedstone.search.indexes.languages import ENDINGS, GRAMS, STEMS, LanguageTerms, language_fields
 from bedstone.search.terms import (
     CAMEL,
+    UNSPACED,
     WORD,
     analyzer,
-    bigrams,
     camel_parts,
     extract_identifiers,
     normalize_query,
     phrase_key,
+    separate_scripts,
     split_compound,
     stop_terms,
     terms_of_word,
-    to_nfc,
+    unify_letters,
 )
 from bedstone.store.engine import Store
 
-VERSION = 6  # of schema and analysis; an index with a different version is rebuilt
+VERSION = 7  # of schema and analysis; an index with a different version is rebuilt
 ARENA_BYTES = 64_000_000
 BATCH_CHANGES = 1_000
 SMALL_BATCH = 50  # where others wait for the index, or for its end
@@ -193,7 +195,7 @@ class KeywordIndex:
         if any(self._searcher.doc_freq(field, phrase_key(text)) for field in ("heading", "trail")):
             return True
         every = self._terms(text)
-        if len(text.split()) == 1:
+        if len(text.split()) == 1 and not UNSPACED.search(text):  # there, a sentence has no spaces
             is_number = any(sign.isdigit() for sign in text) and any(self.document_frequency(term) for term in every)
             return bool(extract_identifiers(text)) or len(every) > 1 or is_number
         if len(every) < MIN_QUOTED_TERMS:
@@ -216,7 +218,12 @@ class KeywordIndex:
 
     def document_frequency(self, term: str) -> int:
         """Return how many chunks have a term."""
-        return self._document_frequency(term)
+        return self._document_frequency(term) or self._language_terms.document_frequency(term)
+
+    @property
+    def languages(self) -> Mapping[str, float]:
+        """The share of the chunks in each language that is stemmed by rules of its own."""
+        return self._language_terms.languages
 
     def suggest_terms(self, word: str) -> list[str]:
         """Return indexed terms with the same first letters and a similar spelling, the nearest first."""
@@ -226,9 +233,8 @@ class KeywordIndex:
 
     def _query(self, text: str, weights: Weights) -> Query | None:
         every = self._terms(text)
-        significant = list(dict.fromkeys(term for term in every if term not in stop_terms())) or list(
-            dict.fromkeys(every)
-        )
+        stops = self._language_terms.stop_terms(text)
+        significant = list(dict.fromkeys(term for term in every if term not in stops)) or list(dict.fromkeys(every))
         clauses = [(SHOULD, Query.term_query(self._schema, "all", term)) for term in significant]
         clauses += [(SHOULD, self._weighted_term("head", term, HEAD_WEIGHT)) for term in significant]
         clauses += [(SHOULD, self._weighted_term("heading", phrase_key(text), HEADING_WEIGHT))]
@@ -236,13 +242,16 @@ class KeywordIndex:
             (SHOULD, self._weighted_term("names", name.lower(), IDENTIFIER_WEIGHT))
             for name in extract_identifiers(text)
         ]
-        clauses += [(SHOULD, Query.term_query(self._schema, "grams", gram)) for gram in bigrams(text)]
+        clauses += [
+            (SHOULD, self._weighted_term(term.field, term.text, term.weight))
+            for term in self._language_terms.find(text)
+        ]
         clauses += [(SHOULD, query) for query in self._proximity(every, weights)]
         return Query.boolean_query(clauses) if every or len(clauses) > 1 else None
 
     def _query_terms(self, text: str) -> list[str]:
         """Return the terms of a query in order, up to the limit."""
-        words = WORD.findall(text)[:MAX_QUERY_WORDS]
+        words = WORD.findall(separate_scripts(text))[:MAX_QUERY_WORDS]
         return [part for word in words for term in terms_of_word(word) for part in self._known_terms(term, word)]
 
     def _known_terms(self, term: str, raw: str) -> list[str]:
@@ -317,6 +326,7 @@ class KeywordIndex:
         # One query looks up its terms several times: to split it, to recognize a quotation, to weigh it.
         self._terms = lru_cache(maxsize=64)(self._query_terms)
         self._document_frequency = lru_cache(maxsize=8192)(lambda term: int(searcher.doc_freq("all", term)))
+        self._language_terms = LanguageTerms(searcher)
 
     def _open(self, read_only: bool) -> tantivy.Index:
         folder = self._folder
@@ -377,15 +387,17 @@ def _schema() -> Any:
         builder.add_text_field(name, tokenizer_name="words")
     for name in ("heading", "trail"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
-    for name in ("names", "grams"):
+    for name in ("names", GRAMS, STEMS, ENDINGS):
         builder.add_text_field(name, tokenizer_name="whitespace", index_option="freq")
     return builder.build()
 
 
 def _fields(stored: StoredChunk, title: str) -> tantivy.Document:
     chunk = stored.head
-    title, path, heading, plain = (to_nfc(text) for text in (title, chunk.document_id, chunk.heading, stored.plain))
-    above = [to_nfc(text) for text in chunk.breadcrumb[:-1]]
+    title, path, heading, plain = (
+        unify_letters(text) for text in (title, chunk.document_id, chunk.heading, stored.plain)
+    )
+    above = [unify_letters(text) for text in chunk.breadcrumb[:-1]]
     head = [title, path, *above, heading]
     names = extract_identifiers(f"{path}\n{heading}\n{plain}")
     parts = " ".join(camel_parts(names))
@@ -394,13 +406,15 @@ def _fields(stored: StoredChunk, title: str) -> tantivy.Document:
         rowid=chunk.rowid,
         # All that is read of a hit in one number: twice the rowid, plus one for a chunk without a body.
         label=2 * chunk.rowid + (len(stored.plain) - len(chunk.heading) < MIN_BODY_CHARACTERS),
-        all=" \n ".join(everything),
-        head=" \n ".join(head),
+        all=separate_scripts(" \n ".join(everything)),
+        head=separate_scripts(" \n ".join(head)),
         heading=phrase_key(heading),
         trail=phrase_key(" ".join([*above[-1:], heading] if chunk.breadcrumb else [])),
         names=" ".join(names).lower(),
-        grams=" ".join(bigrams("\n".join([*head, plain]))),
     )
+    repeated_head = [*[title] * TITLE_TIMES, *above, *[heading] * HEADING_TIMES]
+    for field, content in language_fields(head, repeated_head, plain).items():
+        document.add_text(field, content)
     _add_all(document, "facets", (f"{key}={value}" for key, value in chunk.facets.items()))
     _add_all(document, "facet_keys", chunk.facets)
     return document

@@ -16,7 +16,8 @@ from bedstone.search.filters import Filter, matches
 from bedstone.search.fusion import rank
 from bedstone.search.hits import Ranking
 from bedstone.search.index import Access, IndexQuery, OnProgress
-from bedstone.search.terms import bigrams, phrase_key, stop_terms, terms
+from bedstone.search.terms import phrase_key, stop_terms, terms
+from bedstone.search.unspaced import grams
 from bedstone.store.engine import Store
 
 K1 = 1.2
@@ -143,7 +144,7 @@ class MemoryIndex:
 
 
 def _words(text: str) -> list[str]:
-    return [*terms(text), *bigrams(text)]
+    return [*terms(text), *grams(text)]
 
 
 def _text(stored: StoredChunk) -> str:

@@ -168,6 +168,10 @@ class DocsCorpus:
             self._starts[path] = list(accumulate(lengths, initial=0))
         return self._starts[path]
 
+    def language_notice(self, query: str) -> str | None:
+        """Return why semantic search does not take part in a query in another script."""
+        return self._answer(lambda retriever: retriever.language_notice(query))
+
     def has_results(self, query: str, filters: Mapping[str, str]) -> bool:
         """Return whether a search finds anything."""
         request = self._request(query, filters)

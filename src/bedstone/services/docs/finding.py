@@ -40,7 +40,7 @@ def find_chunks(library: "DocsLibrary", request: FindRequest) -> Found:
         facets = {key: counts.get(key, {}) for key in sorted(known)}
     hits = library.compare(request.query, filters, request.limit, request.mode)
     items = [_to_item(library, hit, request.query) for hit in hits]
-    return Found(items, facets, " ".join(library.unavailable.values()) or None)
+    return Found(items, facets, library.search_notice(request.query, request.mode))
 
 
 def _to_item(library: "DocsLibrary", hit: "Hit", query: str) -> FoundItem:

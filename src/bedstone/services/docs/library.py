@@ -88,8 +88,14 @@ class DocsLibrary:
             hits=hits,
             next_cursor=make_cursor(self._cursor_key, self._state, (end, lowest), query, filters) if more else None,
             hint=None if offset else self._doubt(query, hits) if hits else self._hint(query, filters),
-            notice=" ".join(self.unavailable.values()) or None,
+            notice=self.search_notice(query),
         )
+
+    def search_notice(self, query: str, mode: Mode = "hybrid") -> str | None:
+        """Return why a search may miss something: corpora that cannot be opened, a language the model does not know."""
+        corpora = self._corpora.values() if mode == "hybrid" else ()
+        languages = (corpus.language_notice(query) for corpus in corpora)
+        return " ".join(dict.fromkeys([*self.unavailable.values(), *filter(None, languages)])) or None
 
     def read(self, chunk_id: str, context: int = 0) -> tuple[list[StoredChunk], int, int]:
         """Return a chunk with its neighbours, its position among them, and the number of chunks in the file."""

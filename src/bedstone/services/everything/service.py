@@ -102,7 +102,7 @@ class Everything(Service):
             hits=hits[: query.limit],
             counts={label: sum(hit.source == label for hit in hits) for label in labels if label in found},
             problems=problems,
-            notices=[notice for answer in found.values() if (notice := answer.notice)],
+            notices=list(dict.fromkeys(notice for answer in found.values() if (notice := answer.notice))),
             facets={label: answer.facets for label, answer in found.items() if answer.facets},
             milliseconds=(time.perf_counter() - started) * 1000,
         )

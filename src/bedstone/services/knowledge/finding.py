@@ -56,7 +56,8 @@ def find_passages(base: "KnowledgeBase", request: FindRequest) -> Found:
     except EmptyKnowledgeBase:
         return Found(())
     matcher = Matcher(request.query)
-    return Found([_to_item(base, hit, matcher, request.query) for hit in hits], facets, base.search_notice())
+    items = [_to_item(base, hit, matcher, request.query) for hit in hits]
+    return Found(items, facets, base.search_notice(request.query, request.mode))
 
 
 def _to_item(base: "KnowledgeBase", hit: "KnowledgeHit", matcher: Matcher, query: str) -> FoundItem:

@@ -397,10 +397,12 @@ class KnowledgeBase(Service):
         """Return the text of a document, or of a page or passage of it."""
         return await to_thread.run_sync(fetch_text, self, self._store, name)
 
-    def search_notice(self) -> str | None:
-        """Return why searches may not find everything right now."""
+    def search_notice(self, query: str, mode: Mode = "hybrid") -> str | None:
+        """Return why a search may not find everything: the state of the index, a language the model does not know."""
         reason = self._index.problem()
-        return f"{reason}. Results may be incomplete." if reason is not None else None
+        incomplete = f"{reason}. Results may be incomplete." if reason is not None else None
+        language = self._index.language_notice(query) if mode == "hybrid" else None
+        return " ".join(filter(None, (incomplete, language))) or None
 
     def count_formats(self, query: str) -> Mapping[str, int]:
         """Return how many chunks with a term of a query have each format."""

@@ -174,7 +174,7 @@ class KnowledgeToolset(Toolset):
         started = time.perf_counter()
         limits = (arguments.top_k, arguments.min_relevance)
         query = KnowledgeQuery(arguments.query, *limits, arguments.filters or {}, arguments.context)
-        hits, notice = await self._base.run(lambda base: (base.search(query), base.search_notice()))
+        hits, notice = await self._base.run(lambda base: (base.search(query), base.search_notice(query.text)))
         return FoundPassages(
             query=arguments.query,
             results=await self._base.run(
