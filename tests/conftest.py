@@ -10,6 +10,7 @@ from hypothesis.configuration import set_hypothesis_home_dir
 from bedstone.salesforce.client import client as salesforce_client
 from support import noise, proofs
 from support.demo_org import Running, running
+from support.postgres import PostgresServer, postgres_server
 
 # The same examples in every run: what fails in CI fails here.
 set_hypothesis_home_dir(Path(__file__).parents[1] / ".cache" / "hypothesis")
@@ -20,7 +21,7 @@ settings.load_profile("bedstone")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--embedding-noise", type=int, metavar="SEED", help="Add noise to vectors, to find near ties.")
     parser.addoption("--embedder", metavar="NAME", help="Run tests/search/test_embedders.py on this embedder.")
-    parser.addoption("--store", metavar="ADDRESS", help="Run tests/store on this store; {folder} is a fresh folder.")
+    parser.addoption("--store", metavar="ADDRESS", help="Run tests/store on this store; {folder}, {name} are new.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -36,6 +37,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server; each store has a schema of its own."""
+    with postgres_server() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from bedstone.errors import BedstoneError, Unavailable
-from bedstone.records import Task
+from bedstone.records import Task, TaskStatus
 from bedstone.search.embedder import Embedder
 from bedstone.search.embedders.hashing import HashingEmbedder
 from bedstone.search.embedders.minilm import MiniLm
@@ -453,11 +453,11 @@ def test_a_store_that_fails_for_a_moment_costs_no_task(
     class FailingStore(SqliteStore):
         failures = 3
 
-        def put_task(self, task: Task) -> None:
+        def replace_task(self, task: Task, expected_status: TaskStatus) -> bool:
             if task.status == "completed" and self.failures:
                 self.failures -= 1
                 raise sqlite3.OperationalError("disk is full")
-            super().put_task(task)
+            return super().replace_task(task, expected_status)
 
     monkeypatch.setattr("bedstone.tasks.runner.RETRY_SECONDS", 0.05)
     base = opened(store=FailingStore)

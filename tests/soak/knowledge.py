@@ -24,7 +24,7 @@ from typing import Any
 
 from bedstone.search.embedders.minilm import MiniLm
 from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions, KnowledgeQuery
-from bedstone.store.engines.sqlite import SqliteStore
+from bedstone.store.opening import open_store
 from ingest.test_reader import pdf
 from support.disks import small_disk
 from support.processes import Listening, listening
@@ -55,9 +55,10 @@ def write(folder: Path, number: int) -> Path:
 class Story:
     """What the server has acknowledged so far."""
 
-    def __init__(self, folder: Path, chance: random.Random) -> None:
+    def __init__(self, folder: Path, chance: random.Random, database: str | None = None) -> None:
         self.folder = folder
         self.chance = chance
+        self.database = database
         self.count = 0
         self.there: dict[str, int] = {}  # completed and acknowledged: document id to number
         self.promised: set[int] = set()  # acknowledged, to be read later
@@ -99,7 +100,7 @@ class Story:
 
     def check(self, data: Path) -> None:
         """Open what the killed server left, let tasks end, and compare."""
-        store = SqliteStore(data / "index" / "knowledge.sqlite", durable=True)
+        store = open_store(self.database or data / "index" / "knowledge.sqlite", durable=True)
         base = KnowledgeBase(store, KnowledgeOptions(data / "documents", data / "index"), MiniLm)
         base.open()
         try:
@@ -157,14 +158,20 @@ def call_tool(server: Listening, name: str, arguments: dict[str, Any]) -> Any:
     return json.loads(json.loads(answer)["result"]["content"][0]["text"])
 
 
-def soak(kills: int, seed: int, told: Callable[[str], object] = lambda _: None, rounds: Sequence[Round] = ()) -> None:
+def soak(
+    kills: int,
+    seed: int,
+    told: Callable[[str], object] = lambda _: None,
+    rounds: Sequence[Round] = (),
+    database: str | None = None,
+) -> None:
     """Kill and look, again and again; every third time in a round of another kind."""
     chance = random.Random(seed)
     with TemporaryDirectory(prefix="bedstone-soak-", ignore_cleanup_errors=True) as root, ExitStack() as stack:
         folder = Path(root)
         (folder / "files").mkdir()
         disk = stack.enter_context(small_disk(folder / "disk", DISK_MEGABYTES)).folder if rounds else folder
-        story = Story(folder / "files", chance)
+        story = Story(folder / "files", chance, database)
         for number in range(1, kills + 1):
             play = chance.choice(rounds) if number % 3 == 0 and rounds else run_until_killed
             play(story, disk / "data", chance)
@@ -187,7 +194,8 @@ def run_until_killed(story: Story, data: Path, chance: random.Random) -> None:
 
 def serving(story: Story, data: Path) -> AbstractContextManager[Listening]:
     """Serve the knowledge base of a data folder."""
-    return listening("--toolsets", "knowledge", "--data-dir", data, log=story.folder.parent / "log")
+    environment = {"BEDSTONE_STORAGE__DATABASE": story.database} if story.database else {}
+    return listening("--toolsets", "knowledge", "--data-dir", data, log=story.folder.parent / "log", **environment)
 
 
 def kill(server: Listening, at: float) -> None:

@@ -1,6 +1,7 @@
 """One suite for every store engine: what `Store` promises.
 
-To run it on the store of an installed package: `pytest tests/store --store 'NAME:{folder}/store'`.
+To run it on the store of an installed package: `pytest tests/store --store 'NAME:{folder}/store'`. On a PostgreSQL of
+your own: `--store 'postgresql://user@host/database?schema={name}'`.
 """
 
 import json
@@ -15,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -33,13 +35,16 @@ ENGINES: dict[str, StoreFactory] = {"memory": MemoryStore, "sqlite": SqliteStore
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "store" in metafunc.fixturenames:
         chosen = metafunc.config.getoption("--store")
-        addresses = [chosen] if chosen else [f"{name}:{{folder}}/store.sqlite" for name in ENGINES]
+        addresses = [chosen] if chosen else [*(f"{name}:{{folder}}/store.sqlite" for name in ENGINES), "postgresql"]
         metafunc.parametrize("store", addresses, ids=lambda address: address.partition(":")[0], indirect=True)
 
 
 @pytest.fixture
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    address: str = request.param.format(folder=tmp_path)
+    if request.param == "postgresql":
+        address = request.getfixturevalue("postgres").address()
+    else:
+        address = request.param.format(folder=tmp_path, name=f"test_{uuid4().hex}")
     engine = ENGINES.get(address.partition(":")[0])
     store = engine.open(address) if engine else open_store(address)
     yield store

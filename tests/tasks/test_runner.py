@@ -14,9 +14,10 @@ from bedstone.errors import InvalidInput
 from bedstone.records import ProgressSnapshot, Task, TaskError, TaskRetry, TaskStatus
 from bedstone.store.engine import StoreUnavailable
 from bedstone.store.engines.memory import MemoryStore
-from bedstone.store.engines.sqlite import SqliteStore
+from bedstone.store.opening import open_store
 from bedstone.tasks import MachineFailure, Progress, TaskDeferred, TaskRunner
 from bedstone.tasks.retrying import machine_failure, next_attempt
+from support.postgres import PostgresServer
 
 Make = Callable[..., TaskRunner]
 Work = Callable[[Task, Progress], Mapping[str, Any]]
@@ -336,12 +337,16 @@ def test_stopping_leaves_work_for_the_next_start(store: MemoryStore, make: Make)
     assert (left.status, left.attempts, cleaned) == ("queued", 0, [])
 
 
-@pytest.mark.parametrize("engine", ["memory", "sqlite"])
-def test_one_of_several_processes_does_the_work_and_another_takes_over(engine: str, make: Make, tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["memory", "sqlite", "postgresql"])
+def test_one_of_several_processes_does_the_work_and_another_takes_over(
+    engine: str, make: Make, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """Two runners with a store and a lock each are what two processes have."""
-    stores: list[Any] = [SqliteStore(tmp_path / "tasks.sqlite") for _ in range(2)]
-    if engine == "memory":
-        stores = [MemoryStore()] * 2
+    stores: list[Any] = [MemoryStore()] * 2
+    if engine != "memory":
+        is_sqlite = engine == "sqlite"
+        address = tmp_path / "tasks.sqlite" if is_sqlite else request.getfixturevalue("postgres").address()
+        stores = [open_store(address) for _ in range(2)]
     done: dict[str, str] = {}
 
     def worker(name: str) -> Any:
@@ -365,13 +370,52 @@ def test_one_of_several_processes_does_the_work_and_another_takes_over(engine: s
     assert seen == ProgressSnapshot("Half", 1, 2)
     assert other.cancel(long.id)
     assert other.wait(long.id).status == "cancelled"
-    assert stores[0].cancel_requests() == set()
+    wait_for(lambda: stores[0].cancel_requests() == set())
     owner.stop()
     assert other.wait(other.submit("x", {"n": "last"}).id).status == "completed"
     assert done == {"short": "owner", "long": "owner", "last": "other"}
     assert other.is_owner
     for store in stores:
         other.stop()
+        store.close()
+
+
+def test_an_owner_that_loses_its_connection_stops_its_work_and_may_get_it_back(
+    make: Make, postgres: PostgresServer
+) -> None:
+    """A lock in a database ends with its connection: what another process took over is not done or changed any more."""
+    address = postgres.address()
+    stores = [open_store(address) for _ in range(2)]
+    over = threading.Event()
+
+    def worker(name: str) -> Any:
+        def work(task: Task, progress: Progress) -> Mapping[str, Any]:
+            while not over.is_set():
+                progress.update("Half", 1, 2)
+                time.sleep(0.01)
+            return {"by": name}
+
+        return work
+
+    first, second = (
+        make(worker(name), store=store, lock=store.lock("owner"))
+        for name, store in zip(("first", "second"), stores, strict=True)
+    )
+    task = first.submit("x", {})
+    wait_until_running(first, task)
+    for _ in range(2):
+        postgres.disconnect()
+        time.sleep(0.3)  # until a lock looks at its connection again
+        wait_for(lambda: first.is_owner != second.is_owner)  # either may be the faster one
+        wait_for(lambda: bool(stores[0].tasks({"running"})))
+    time.sleep(0.6)
+    assert stores[0].abandoned_tasks() == []
+    over.set()
+    done = first.wait(task.id)
+    assert first.is_owner != second.is_owner
+    assert (done.status, done.result) == ("completed", {"by": "first" if first.is_owner else "second"})
+    for runner, store in zip((first, second), stores, strict=True):
+        runner.stop()
         store.close()
 
 
@@ -436,7 +480,7 @@ def test_times_are_those_of_the_clock_and_old_tasks_are_forgotten(store: MemoryS
 
 
 def test_what_another_process_writes_reaches_the_handler(tmp_path: Path) -> None:
-    mine, theirs = SqliteStore(tmp_path / "tasks.sqlite"), SqliteStore(tmp_path / "tasks.sqlite")
+    mine, theirs = (open_store(tmp_path / "tasks.sqlite") for _ in range(2))
     handler = Handler(lambda task, progress: {})
     runner = TaskRunner(mine, handler, workers=1, lock=mine.lock("owner"))
     runner.start()
@@ -456,7 +500,7 @@ def test_what_another_process_writes_reaches_the_handler(tmp_path: Path) -> None
 
 
 def wait_for(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 15
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -8,7 +8,7 @@ import click
 from pydantic import BaseModel, SecretStr
 
 from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, settings_options
-from bedstone.cli.redaction import HIDDEN, redact_addresses
+from bedstone.cli.redaction import HIDDEN, redact
 from bedstone.settings import Configuration, Section, environment_name, installed_sections, setting_fields
 
 
@@ -63,4 +63,4 @@ def _value(section: Section, key: str) -> Any:
         node = getattr(node, name)
     if isinstance(node, SecretStr):
         return HIDDEN
-    return redact_addresses(node) if isinstance(node, str) else node
+    return redact(node) if isinstance(node, str) else node

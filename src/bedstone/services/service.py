@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from bedstone.settings import Settings
 
 logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = 3.0  # before a store that does not answer is opened again
 
 T = TypeVar("T")
 StateKind = Literal["good", "busy", "warn", "bad"]
@@ -155,6 +157,7 @@ class Handle(Generic[S]):
         self._is_serving = False
         self._is_started = False
         self._opening: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
         self.opened: S | None = None
         self.failure: str | None = None  # why it could not be opened
 
@@ -196,6 +199,7 @@ class Handle(Generic[S]):
     async def serving(self) -> AsyncIterator[None]:
         """Let the service do its background work; close it at the end."""
         self._is_serving = True
+        self._closing = asyncio.Event()
         if self._starts_at_once:
             self._opening = asyncio.create_task(self._open_in_background())
         try:
@@ -204,15 +208,30 @@ class Handle(Generic[S]):
             await self.aclose()
 
     async def _open_in_background(self) -> None:
-        try:
-            await self.open()
-        except BedstoneError as error:  # the first call gets the same answer
-            logger.warning("%s", error.message, extra={"action": "service_not_opened"})
-        except Exception:
-            logger.exception("A service cannot be opened", extra={"action": "service_not_opened"})
+        """Open the service; try again while its store does not answer."""
+        from bedstone.store.engine import StoreDamaged, StoreUnavailable  # noqa: PLC0415 - most services have none
+
+        known = None
+        while not self._closing.is_set():
+            try:
+                await self.open()
+            except BedstoneError as error:  # a call gets the same answer
+                if error.message != known:
+                    logger.warning("%s", error.message, extra={"action": "service_not_opened"})
+                known = error.message
+                if not isinstance(error, StoreUnavailable) or isinstance(error, StoreDamaged):
+                    return
+            except Exception:
+                logger.exception("A service cannot be opened", extra={"action": "service_not_opened"})
+                return
+            else:
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), RETRY_SECONDS)
 
     async def aclose(self) -> None:
         """Close the service if it is open."""
+        self._closing.set()
         if self._opening is not None:
             await asyncio.wait([self._opening])
             self._opening = None

@@ -1,17 +1,30 @@
 """Where everything is stored: each path below the data folder."""
 
+import re
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import platformdirs
 
 from bedstone.settings.sections import Settings
 
 UPLOADS = "uploads"  # in the data folder
+USER = re.compile(r"//.*@")  # in an address, with the password
 
 
 def knowledge_index(settings: Settings) -> Path:
     """Return the folder with the store and the indexes of added files."""
     return settings.storage.vector_db_path or settings.data_folder / "index"
+
+
+def knowledge_store(settings: Settings) -> str:
+    """Return where the store of added files is, for messages: an address without user and password, or a folder."""
+    address = settings.storage.database
+    if not address:
+        return str(knowledge_index(settings))
+    place, _, query = address.partition("?")
+    schema = dict(parse_qsl(query)).get("schema")
+    return USER.sub("//", place) + (f"?schema={schema}" if schema else "")
 
 
 def knowledge_documents(settings: Settings) -> Path:

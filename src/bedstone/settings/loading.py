@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -25,6 +26,7 @@ CONFIG_NAME = "bedstone.toml"
 DATA_NAME = ".bedstone"
 PREFIX = "BEDSTONE_"
 CONFIG_VARIABLE = "BEDSTONE_CONFIG"
+PASSWORD = re.compile(r"://[^\s/@]*:[^\s/@]+@|[?&]password=")  # in an address
 EXCLUSIVE = {"mcp.token": "mcp.token_file", "mcp.token_file": "mcp.token"}
 
 Fields = Mapping[str, FieldInfo]
@@ -75,7 +77,7 @@ def load_settings(
         values.setdefault("data_dir", local.resolve().parent / DATA_NAME)
     settings = _validate(_build_tree(values), sources, extra, fields)
     settings = settings.with_config_files(layer.file for layer in files if layer.file is not None)
-    warnings = [*_unknown_variables(environ, fields), *_exposed_secrets(sources, fields)]
+    warnings = [*_unknown_variables(environ, fields), *_exposed_secrets(values, sources, fields)]
     return Configuration(settings, sources, warnings)
 
 
@@ -147,11 +149,12 @@ def _unknown_variables(environ: Mapping[str, str], fields: Fields) -> Iterator[s
             yield f"Unknown environment variable {name}." + (f" Did you mean {near[0]}?" if near else "")
 
 
-def _exposed_secrets(sources: Mapping[str, str], fields: Fields) -> Iterator[str]:
+def _exposed_secrets(values: Mapping[str, Any], sources: Mapping[str, str], fields: Fields) -> Iterator[str]:
     """Yield a warning for each secret in a file that other users can read."""
     for key, source in sources.items():
         info = fields.get(key)
-        if info is not None and SecretStr in (info.annotation, *get_args(info.annotation)):
+        is_secret = info is not None and SecretStr in (info.annotation, *get_args(info.annotation))
+        if is_secret or PASSWORD.search(str(values.get(key, ""))):
             file = Path(source)
             if file.is_absolute() and file.is_file() and is_exposed(file):
                 yield f"Other users can read {key} in {file}. Protect it with: chmod 600 {quote(source)}"

@@ -113,7 +113,9 @@ class DocsSettings(Section):
 class StorageSettings(Section):
     documents_path: Path | None = Field(None, description="Copies of added files; default: DATA/documents")
     vector_db_path: Path | None = Field(None, description="Store and indexes of added files; default: DATA/index")
-    database: str | None = Field(None, description="Store of added files, as NAME:LOCATION; default: a SQLite file")
+    database: str | None = Field(
+        None, description="Store of added files, such as postgresql://USER@HOST/DATABASE; default: a SQLite file"
+    )
     allowed_roots: Paths = Field([], description="Folders that files may be added from; empty: any folder")
     model_cache_path: Path | None = Field(None, description="Folder for the cache of embeddings")
     watch: Paths = Field([], description="Folders to keep in sync with the knowledge base")

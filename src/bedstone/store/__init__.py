@@ -14,5 +14,7 @@ STORES: "Kind[StoreFactory]" = Kind(
     {
         "sqlite": "bedstone.store.engines.sqlite:SqliteStore",
         "memory": "bedstone.store.engines.memory:MemoryStore",
+        "postgresql": "bedstone.store.engines.postgres:PostgresStore",
     },
+    extras={"postgresql": "postgres"},
 )

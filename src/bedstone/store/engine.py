@@ -160,10 +160,10 @@ class Store(Protocol):
         """Wait until the version is another one than `after`, at most `timeout` seconds; return whether it is."""
 
     def lock(self, name: str) -> Lock:
-        """Return a lock that all processes with this store share."""
+        """Return a lock that all processes with this store share; it is lost with the connection to the store."""
 
     def put_task(self, task: Task) -> None:
-        """Add a task, or replace the one with its id."""
+        """Add a task, or replace the one with its id, unless another process is known to run it."""
 
     def replace_task(self, task: Task, expected_status: TaskStatus) -> bool:
         """Replace a task only if it still has a status; of several callers that try, one succeeds."""
@@ -176,6 +176,9 @@ class Store(Protocol):
 
     def tasks(self, statuses: Collection[TaskStatus], *, limit: int = 1000) -> list[Task]:
         """Return tasks with one of these statuses, the oldest first."""
+
+    def abandoned_tasks(self) -> list[Task]:
+        """Return the running tasks whose process has ended, the oldest first; only the owner of the tasks may ask."""
 
     def finished_tasks(
         self, statuses: Collection[TaskStatus], *, dismissed: bool = True, offset: int = 0, limit: int = 1000

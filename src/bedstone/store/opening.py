@@ -7,9 +7,9 @@ from bedstone.store.engine import Store
 
 
 def open_store(address: str | Path, *, read_only: bool = False, durable: bool = False) -> Store:
-    """Open the store at an address such as `sqlite:/data/knowledge.sqlite`; a path is a SQLite file.
+    """Open the store at an address such as `sqlite:/data/knowledge.sqlite` or `postgresql://host/database`.
 
-    A durable store survives a power failure.
+    A path is a SQLite file. A durable store survives a power failure.
     """
     if isinstance(address, Path):
         address = f"sqlite:{address}"

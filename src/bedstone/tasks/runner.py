@@ -7,24 +7,22 @@ Several processes can share a store. One of them owns the tasks and does the wor
 the store, and one of them takes over when it ends.
 """
 
-import ctypes
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
 from bedstone.errors import BedstoneError
 from bedstone.records import Task, TaskError
-from bedstone.store.engine import ALL, Store, StoreUnavailable
+from bedstone.store.engine import Store, StoreUnavailable
 from bedstone.store.locks import Lock
 from bedstone.tasks.handler import TaskHandler
 from bedstone.tasks.progress import Cancelled, Progress, TaskDeferred
 from bedstone.tasks.retrying import MachineFailure, machine_failure, next_attempt, wait_seconds
+from bedstone.tasks.system import lower_priority, trim_memory
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +32,6 @@ KEEP_SECONDS = 7 * 24 * 3600
 KEEP_TASKS = 1_000
 TICK_SECONDS = 0.25
 WATCH_SECONDS = 1.0  # between looks at a task whose update went unnoticed
-NICENESS = 10
 MAX_RETRIES = 10  # to record an outcome: a store that is locked or full for a moment must not lose a task
 RETRY_SECONDS = 1.0
 DEFER_SECONDS = 0.5
@@ -84,6 +81,7 @@ class TaskRunner:
         self._paused_until = float("-inf")
         self._is_holding = False  # tasks that may run later
         self._has_begun = False
+        self._is_suspended = False  # the lock was lost, and another process does the work
         self._reported: str | None = None  # the last failure that was logged
         self._threads: list[threading.Thread] = []
         self._stop = threading.Event()
@@ -232,8 +230,16 @@ class TaskRunner:
 
     def _begin(self) -> None:
         """Queue interrupted tasks again, and start to take tasks."""
+        self._queue_abandoned()
+        self._store.prune_tasks(self._clock() - KEEP_SECONDS, KEEP_TASKS)
+        self._handler.on_start()
+        for number in range(self._workers):
+            self._spawn(self._run_worker, f"task-{number}")
+
+    def _queue_abandoned(self) -> None:
+        """Queue tasks again whose process has ended; end those that were to be cancelled, or that end it each time."""
         requests = self._store.cancel_requests()
-        for task in self._store.tasks({"running"}, limit=ALL):
+        for task in self._store.abandoned_tasks():
             if task.id in requests:
                 self._handler.clean_up(task)
                 self._finish(replace(task, status="cancelled"))
@@ -242,11 +248,24 @@ class TaskRunner:
                 self._handler.clean_up(failed)
                 self._finish(failed)
             else:
-                self._store.put_task(replace(task, status="queued"))
-        self._store.prune_tasks(self._clock() - KEEP_SECONDS, KEEP_TASKS)
-        self._handler.on_start()
-        for number in range(self._workers):
-            self._spawn(self._run_worker, f"task-{number}")
+                self._store.replace_task(replace(task, status="queued"), "running")
+
+    def _keep_ownership(self) -> bool:
+        """Return whether this process may go on; the lock of a database is lost with the connection to it."""
+        if self._lock is None or (self._lock.is_held and not self._is_suspended):
+            return True
+        with self._changed:
+            running = list(self._running.values())
+        if self._lock.acquire():
+            lost = [item for item in running if not self._store.replace_task(item.task, "running")]
+            if self._is_suspended:
+                self._queue_abandoned()
+            self._is_suspended = False
+        else:
+            lost, self._is_suspended = running, True
+        for item in lost:  # another process has it, and its state is not changed by this one any more
+            item.progress.interrupt()
+        return not self._is_suspended
 
     def _spawn(self, target: Callable[[], None], name: str) -> None:
         thread = threading.Thread(target=target, name=name, daemon=True)
@@ -259,7 +278,7 @@ class TaskRunner:
         while not self._stop.wait(wait):
             try:
                 self._try_to_begin()
-                if self._has_begun:
+                if self._has_begun and self._keep_ownership():
                     self._tick()
                 wait = TICK_SECONDS
                 if not self._failures:
@@ -314,14 +333,14 @@ class TaskRunner:
             self._store.replace_task(replace(item.task, progress=progress), "running")
 
     def _run_worker(self) -> None:
-        _lower_priority()
+        lower_priority()
         while not self._stop.is_set():
             try:
                 item = self._claim_next()
                 if item is not None:
                     self._run(item.task, item.progress)
                     if not self._running:
-                        _trim_memory()
+                        trim_memory()
             except Exception as error:  # noqa: BLE001 - of the store, which may have recovered before the next task
                 self._report(error)
                 self._pause()
@@ -350,7 +369,8 @@ class TaskRunner:
     def _next(self) -> Task | None:
         """Return the task to run now: the oldest one that does not wait, and suspects alone and last."""
         self._is_holding = True
-        if time.monotonic() < self._paused_until or any(_is_suspect(item.task, 1) for item in self._running.values()):
+        is_waiting = self._is_suspended or time.monotonic() < self._paused_until
+        if is_waiting or any(_is_suspect(item.task, 1) for item in self._running.values()):
             return None
         limit, now = 1, self._clock()
         while True:
@@ -420,7 +440,7 @@ class TaskRunner:
         with self._changed:
             self._running.pop(task.id, None)
             try:
-                self._store.put_task(task)
+                self._store.replace_task(task, "running")
             except StoreUnavailable as error:
                 self._report(error)
                 self._leave_to_supervisor(task)
@@ -452,7 +472,7 @@ class TaskRunner:
             self._leave_to_supervisor(replace(task, finished_at=self._clock()))
 
     def _finish(self, task: Task) -> None:
-        self._store.put_task(replace(task, finished_at=self._clock()))
+        self._store.replace_task(replace(task, finished_at=self._clock()), "running")
 
 
 def _without_attempt(task: Task) -> Task:
@@ -463,15 +483,3 @@ def _without_attempt(task: Task) -> Task:
 def _is_suspect(task: Task, current: int = 0) -> bool:
     """Return whether a task's attempts ended with their process, without the current one."""
     return task.attempts - current >= MIN_SUSPECT_ATTEMPTS
-
-
-def _lower_priority() -> None:
-    """Let other threads of the process run first, where the system has priorities for threads."""
-    with suppress(OSError, AttributeError):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
-
-
-def _trim_memory() -> None:
-    """Return freed memory to the system, which glibc would keep."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)

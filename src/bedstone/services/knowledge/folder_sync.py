@@ -18,7 +18,7 @@ from bedstone.services.knowledge.intake import storable
 from bedstone.services.knowledge.records import AddFile, added_file
 from bedstone.services.schedule import RunRecord, describe_changes
 from bedstone.services.service import SyncFacts, format_count
-from bedstone.store.engine import Store
+from bedstone.store.engine import Store, StoreUnavailable
 
 if TYPE_CHECKING:  # which opens folders
     from bedstone.services.knowledge.service import KnowledgeBase
@@ -198,13 +198,21 @@ class FolderSync:
                 if stop.is_set():
                     return
                 is_wanted = self._asked.is_set() or (is_due and time.monotonic() >= retry_at)
-                self._is_elsewhere = is_wanted and not self.lock.acquire()
-                if is_wanted and not self._is_elsewhere:
+                if is_wanted and self._take_lock():
                     self._asked.clear()
                     is_due = not self._sync_and_report(on_report)
                     retry_at = time.monotonic() + RETRY_SECONDS if is_due else 0.0
         finally:
             self.lock.release()
+
+    def _take_lock(self) -> bool:
+        """Return whether this process may sync; another one may have the lock, or the store may not answer."""
+        try:
+            is_taken = self.lock.acquire()
+        except StoreUnavailable:  # the task runner logs that, once
+            return False
+        self._is_elsewhere = not is_taken
+        return is_taken
 
     def look_now(self) -> None:
         """Let `run` sync at its next look at the folder, within a second."""

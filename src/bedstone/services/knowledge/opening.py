@@ -155,6 +155,7 @@ def knowledge_options(settings: Settings) -> "KnowledgeOptions":
     return KnowledgeOptions(
         documents_path=layout.knowledge_documents(settings),
         index_path=layout.knowledge_index(settings),
+        store_place=layout.knowledge_store(settings),
         index=settings.search.index,
         allowed_roots=storage.allowed_roots,
         uploads_path=layout.uploads(settings),

@@ -64,7 +64,7 @@ class Ownership:
             return lost_store(self._place, str(self._storage.folder), count)
         return StoreMismatch(
             f"The {documents} in {self._storage.folder} belong to another store than {self._place}. Nothing was "
-            "changed. Check storage.vector_db_path and storage.documents_path."
+            "changed. Check storage.database, storage.vector_db_path and storage.documents_path."
         )
 
 

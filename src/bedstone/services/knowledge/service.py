@@ -74,6 +74,7 @@ class KnowledgeOptions:
 
     documents_path: Path
     index_path: Path
+    store_place: str = ""  # for messages; default: the index folder
     index: str = EMBEDDED
     allowed_roots: Sequence[Path] = ()
     uploads_path: Path | None = None
@@ -164,8 +165,9 @@ class KnowledgeBase(Service):
 
         Raise `StoreMismatch` if the store does not know the documents, unless this is to restore it.
         """
-        owner = Ownership(self._store, self._storage, str(self._options.index_path))
-        if self._options.read_only:
+        options = self._options
+        owner = Ownership(self._store, self._storage, options.store_place or str(options.index_path))
+        if options.read_only:
             owner.check()
             return
         owner.claim(restores=restores)

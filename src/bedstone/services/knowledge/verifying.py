@@ -54,7 +54,7 @@ def _check_all(store: Store, options: KnowledgeOptions, on_progress: OnProgress)
         return
     storage = FileStorage(options.documents_path, options.index_path / ".adding")
     try:
-        Ownership(store, storage, str(options.index_path)).check()
+        Ownership(store, storage, options.store_place).check()
     except BedstoneError as error:
         yield Finding("store", error.message)
         return

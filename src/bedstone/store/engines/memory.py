@@ -22,7 +22,7 @@ from bedstone.records import (
     Task,
     TaskStatus,
 )
-from bedstone.store.engine import EMPTY_RANGE
+from bedstone.store.engine import ALL, EMPTY_RANGE
 from bedstone.store.filters import Condition, Order, matches, sort_documents
 
 
@@ -245,6 +245,9 @@ class MemoryStore:
         with self._lock:
             found = [task for task in self._tasks.values() if task.status in statuses]
         return sorted(found, key=lambda task: (task.created_at, task.id))[:limit]
+
+    def abandoned_tasks(self) -> list[Task]:
+        return self.tasks({"running"}, limit=ALL)
 
     def finished_tasks(
         self, statuses: Collection[TaskStatus], *, dismissed: bool = True, offset: int = 0, limit: int = 1000

@@ -37,7 +37,7 @@ from bedstone.store.codec import (
     encode_numbers,
     encode_task,
 )
-from bedstone.store.engine import EMPTY_RANGE, StoreUnavailable, StoreVersionMismatch
+from bedstone.store.engine import ALL, EMPTY_RANGE, StoreUnavailable, StoreVersionMismatch
 from bedstone.store.filters import Condition, Order
 from bedstone.store.locks import FileLock
 from bedstone.store.sql import (
@@ -306,6 +306,9 @@ class SqliteStore:
     def tasks(self, statuses: Collection[TaskStatus], *, limit: int = 1000) -> list[Task]:
         query = "SELECT * FROM task WHERE status IN (SELECT value FROM json_each(?)) ORDER BY created, id LIMIT ?"
         return [decode_task(row) for row in self._read(query, json.dumps(list(statuses)), limit)]
+
+    def abandoned_tasks(self) -> list[Task]:
+        return self.tasks({"running"}, limit=ALL)  # the owner's lock is free only when its process has ended
 
     def finished_tasks(
         self, statuses: Collection[TaskStatus], *, dismissed: bool = True, offset: int = 0, limit: int = 1000
