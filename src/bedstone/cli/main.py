@@ -20,6 +20,7 @@ COMMANDS = {
     "kb": "bedstone.cli.kb:kb",
     "salesforce": "bedstone.cli.salesforce:salesforce",
     "eval": "bedstone.cli.evaluate:evaluation",
+    "tune": "bedstone.cli.tune:tune",
     "settings": "bedstone.cli.settings:settings",
     "doctor": "bedstone.cli.doctor:doctor",
     "install": "bedstone.cli.install:install",

@@ -3,16 +3,25 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import nlargest
+from itertools import islice
 from math import sqrt
 
 from bedstone.search.hits import Candidate, Ranking
 
 Span = tuple[int, int]
+CoverageOf = Callable[[Sequence[int]], float]
 # A document's next best chunks each add this share of their score to its support; each further chunk of the document
 # keeps a share of its own. Measured on the files of ray_docs and kubefix, cut into chunks: right file in the top 5.
 MAX_SUPPORTING_CHUNKS = 3
 SUPPORT = 0.15
 FURTHER_CHUNK = 0.7
+# Where the first keyword hits have less than this share of the query's weight, and the nearest vector stands out by so
+# many standard deviations, the share of semantic search rises from 0.5 to 0.7. Fitted with whole sets left out, see
+# docs/benchmarks.md. Without the second condition it costs as much as it gains.
+COVERING_HITS = 3
+MIN_COVERAGE = 0.7
+MIN_LEAD = 2.5
+TRUST = 7 / 3  # times the odds
 
 
 def standardize(scores: Mapping[int, float], candidates: Collection[int], absent: float = 0.0) -> dict[int, float]:
@@ -35,9 +44,13 @@ def fuse(keyword_scores: Mapping[int, float], cosines: Mapping[int, float], sema
         return {}
     keyword = standardize(keyword_scores, candidates)
     semantic = standardize(cosines, cosines.keys()) if cosines else {}
+    return _add(keyword, semantic, semantic_weight)
+
+
+def _add(keyword: Mapping[int, float], semantic: Mapping[int, float], semantic_weight: float) -> dict[int, float]:
     return {
         candidate: semantic_weight * semantic.get(candidate, 0.0) + (1 - semantic_weight) * keyword[candidate]
-        for candidate in candidates
+        for candidate in keyword
     }
 
 
@@ -47,15 +60,31 @@ def rank(
     semantic_weight: float,
     limit: int,
     nearest_span: Callable[[int], Span | None] | None = None,
+    *,
+    coverage_of: CoverageOf | None = None,
 ) -> Ranking:
-    """Return the best candidates in order; where one side finds nothing, the other decides alone."""
+    """Return the best candidates in order; where one side finds nothing, the other decides alone.
+
+    With `coverage_of`, semantic search counts more where the first keyword hits have little of the query.
+    """
     weight = semantic_weight if keyword_scores else 1.0
     nearby = cosines if weight else {}
-    scores = fuse(keyword_scores, nearby, weight) if nearby else keyword_scores
+    scores = keyword_scores
+    if nearby:
+        semantic = standardize(nearby, nearby.keys())
+        if coverage_of and 0 < weight < 1 and max(semantic.values()) > MIN_LEAD:
+            first = list(islice(keyword_scores, COVERING_HITS))
+            weight = trust_vectors(weight) if coverage_of(first) < MIN_COVERAGE else weight
+        scores = _add(standardize(keyword_scores, keyword_scores.keys() | nearby.keys()), semantic, weight)
     best = sorted(scores, key=lambda rowid: (-scores[rowid], rowid))[:limit]
     candidates = [Candidate(rowid, scores[rowid], keyword_scores.get(rowid), nearby.get(rowid)) for rowid in best]
     signals = (*(("keyword",) if keyword_scores else ()), *(("semantic",) if nearby else ()))
     return Ranking(candidates, len(scores), signals, nearest_span)
+
+
+def trust_vectors(weight: float) -> float:
+    """Return the weight of semantic search where keyword search covers little of a question."""
+    return weight * TRUST / (weight * TRUST + 1 - weight)
 
 
 def promote_documents(candidates: Sequence[Candidate], document_of: Callable[[int], int]) -> list[Candidate]:

@@ -1,6 +1,6 @@
 """SearchIndex: what every search index does, and what callers can rely on."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -46,7 +46,8 @@ class IndexQuery:
     """Text, a vector, or both.
 
     `semantic_weight` is the weight of the cosine in the fused score where both take part. Each side proposes `depth`
-    candidates; the best `limit` of them are returned.
+    candidates; the best `limit` of them are returned. `coverage_of` returns how much of the query chunks have, from 0
+    to 1: where keyword search covers little, semantic search counts more.
     """
 
     text: str = ""
@@ -56,6 +57,7 @@ class IndexQuery:
     limit: int = 10
     depth: int = 100
     weights: Weights = field(default_factory=Weights)
+    coverage_of: Callable[[Sequence[int]], float] | None = None
 
 
 class SearchIndex(Protocol):

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, expm1, log
 from typing import Literal, NamedTuple
 
 from bedstone.search.matching import Match
@@ -27,7 +27,10 @@ Band = Literal["strong", "good", "weak"]
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A logistic regression: the weight of each piece of evidence."""
+    """A logistic regression: the weight of each piece of evidence.
+
+    `relative` is the strength of a hit as a share of the highest that its query can have.
+    """
 
     constant: float
     covered: float
@@ -35,15 +38,22 @@ class Model:
     nearness: float = 0.0
     terms: float = 0.0
     chunks: float = 0.0
+    relative: float = 0.0
 
 
 # Fitted by `benchmarks/fit_relevance.py`, which prints these lines; docs/benchmarks.md has the reliability.
 MODELS: Mapping[Kind, Model] = {
-    "hybrid": Model(constant=-0.41, covered=1.65, strength=2.01, nearness=2.98, terms=-1.36, chunks=-0.51),
-    "semantic": Model(constant=-0.38, covered=1.31, strength=2.06, nearness=0.96, terms=-1.31, chunks=-0.41),
-    "keyword": Model(constant=-2.62, covered=3.45, strength=2.59, nearness=0.0, terms=-0.8, chunks=-0.58),
-    "quotation": Model(constant=-6.29, covered=9.37, strength=0.0, nearness=0.0, terms=0.0, chunks=0.0),
-    "unspaced": Model(constant=-8.62, covered=12.91, strength=0.0, nearness=0.0, terms=2.13, chunks=-0.29),
+    "hybrid": Model(constant=-0.02, covered=1.57, strength=2.08, nearness=2.87, terms=-1.34, chunks=-0.55),
+    "semantic": Model(constant=0.13, covered=1.32, strength=2.09, nearness=1.44, terms=-1.26, chunks=-0.5),
+    "keyword": Model(constant=-2.35, covered=3.54, strength=2.39, terms=-0.69, chunks=-0.55),
+    "quotation": Model(constant=-6.29, covered=9.37),
+    "unspaced": Model(constant=-9.57, covered=16.01, terms=2.21, chunks=-0.21),
+}
+# A hit must be good by both: one rare term of a long question weighs much, and is a small part of the query.
+RELATIVE_MODELS: Mapping[Kind, Model] = {
+    "hybrid": Model(constant=-1.16, covered=1.83, nearness=3.27, terms=0.45, chunks=-0.32, relative=3.23),
+    "semantic": Model(constant=-1.57, covered=1.8, nearness=1.58, terms=0.77, chunks=-0.3, relative=4.17),
+    "keyword": Model(constant=-3.51, covered=2.7, terms=1.43, chunks=-0.24, relative=5.54),
 }
 
 
@@ -90,6 +100,14 @@ class QueryTerms:
         together += self._densest([place for place in body if place[1] not in context])
         covered = together / self.total if self.total else 0.0
         return Evidence(covered, log(1 + self._bm25(body, context, length)), nearness)
+
+    def relative_strength(self, evidence: Evidence) -> float:
+        """Return the strength of a hit as a share of the highest: every term, as often as it counts."""
+        return expm1(evidence.strength) / (self.total * (1 + SATURATION)) if self.total else 0.0
+
+    def share(self, terms: Iterable[str]) -> float:
+        """Return the share of the query's weight that some of its terms have."""
+        return sum(self.weights[term] for term in terms) / self.total if self.total else 1.0
 
     def _densest(self, places: Sequence[tuple[int, str]]) -> float:
         """Return the largest weight of different terms within one window."""
@@ -155,7 +173,11 @@ def make_non_increasing(values: Iterable[float]) -> list[float]:
 
 
 def _logit(query: QueryTerms, evidence: Evidence, kind: Kind) -> float:
-    model = MODELS[kind]
+    logit = _apply(MODELS[kind], query, evidence)
+    return min(logit, _apply(RELATIVE_MODELS[kind], query, evidence)) if kind in RELATIVE_MODELS else logit
+
+
+def _apply(model: Model, query: QueryTerms, evidence: Evidence) -> float:
     return (
         model.constant
         + model.covered * evidence.covered
@@ -163,6 +185,7 @@ def _logit(query: QueryTerms, evidence: Evidence, kind: Kind) -> float:
         + model.nearness * (evidence.nearness or 0.0)
         + model.terms * query.log_terms
         + model.chunks * query.log_chunks
+        + model.relative * query.relative_strength(evidence)
     )
 
 

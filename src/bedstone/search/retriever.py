@@ -4,7 +4,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from bedstone.records import ChunkHead, StoredChunk
 from bedstone.search.embedding import QueryEmbedder
 from bedstone.search.filters import Filter
-from bedstone.search.fusion import promote_documents
+from bedstone.search.fusion import CoverageOf, promote_documents
 from bedstone.search.hits import Candidate, Hit, Mode, Ranking, SearchRequest, SearchResponse, Snippet
 from bedstone.search.index import IndexQuery, SearchIndex, Weights
 from bedstone.search.language import KEYWORDS_ONLY, KNOWN_LANGUAGE_WEIGHT, OTHER_SCRIPT_WEIGHT, semantic_weight
@@ -25,9 +25,11 @@ from bedstone.store.engine import Store
 
 if TYPE_CHECKING:
     from bedstone.search.embedder import Vectors
+    from bedstone.settings import CorpusTuning
 
 # Candidates of each side; 50 cost 0.005 nDCG. Deeper pages look further, but earlier candidates keep their place.
 DEPTHS = (100, 1_000, 5_000)
+MAX_KEPT_MATCHERS = 32
 MAX_KEPT_HEADS = 4_000  # half a kilobyte each
 
 GroupKey = Callable[[ChunkHead, SearchRequest], Hashable]
@@ -52,6 +54,20 @@ class Profile:
     has_snippets: bool = True  # otherwise hits have the whole chunk
     has_documents: bool = False  # hits have their documents too, whose titles are scored
     is_static: bool = False  # the store never changes, so what was read of it can be kept
+
+
+def tune_profile(profile: Profile, tuning: "CorpusTuning | None") -> Profile:
+    """Return a profile with the settings of one corpus."""
+    if tuning is None:
+        return profile
+    weights, promotes = profile.weights, profile.promotes_documents
+    if tuning.semantic_share is not None:
+        weights = replace(weights, semantic=tuning.semantic_share / (1 - tuning.semantic_share))
+    if tuning.proximity is not None:
+        weights = replace(weights, proximity=tuning.proximity)
+    if tuning.promote_documents is not None and profile.is_static:  # which chunks a document has is read once
+        promotes = tuning.promote_documents
+    return replace(profile, weights=weights, promotes_documents=promotes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +108,21 @@ class Retriever:
         self._embedding = embedding
         self._profile = profile or Profile()
         self._kept_heads: dict[int, ChunkHead] = {}
+        self._matcher_of = lru_cache(maxsize=MAX_KEPT_MATCHERS)(_make_matcher)  # two stages need it
+
+    @property
+    def profile(self) -> Profile:
+        """What differs from other kinds of content."""
+        return self._profile
+
+    @property
+    def store(self) -> Store:
+        """The store that is searched."""
+        return self._store
+
+    def with_profile(self, profile: Profile) -> "Retriever":
+        """Return a retriever over the same content with another profile."""
+        return Retriever(self._store, self.index, self._embedding, profile)
 
     def search(self, request: SearchRequest) -> SearchResponse:
         """Return a page of the best hits."""
@@ -131,7 +162,9 @@ class Retriever:
 
     def heads(self, candidates: Iterable[Candidate]) -> Mapping[int, ChunkHead]:
         """Return the heads of candidates, and perhaps others; deleted ones are missing."""
-        rowids = [candidate.rowid for candidate in candidates]
+        return self._read_heads([candidate.rowid for candidate in candidates])
+
+    def _read_heads(self, rowids: Sequence[int]) -> Mapping[int, ChunkHead]:
         if not self._profile.is_static:
             return self._store.chunk_heads(rowids)
         kept = self._kept_heads
@@ -143,8 +176,32 @@ class Retriever:
 
     def _collect(self, plan: Plan, filter: Filter | None, limit: int) -> Ranking:
         document_of = self._document_of if self._profile.promotes_documents and plan.is_question else None
-        ranking = collect(plan, filter, limit, self.index, document_of)
+        ranking = collect(plan, filter, limit, self.index, document_of, coverage_of=self._coverage_of(plan))
         return replace(ranking, candidates=[]) if is_unrelated(ranking, self._embedding.min_similarity) else ranking
+
+    def _coverage_of(self, plan: Plan) -> CoverageOf | None:
+        """Return what tells how much of a question chunks have; None for other queries and languages."""
+        if not plan.is_question or plan.vector is None or plan.language_share < 1:
+            return None
+
+        def coverage_of(rowids: Sequence[int]) -> float:
+            matcher = self._matcher(plan.text)
+            query = QueryTerms(matcher.terms, self.index.chunk_count, self.index.document_frequency)
+            heads, texts = self._read_heads(rowids), self._store.plain_texts(rowids)
+            known = [rowid for rowid in rowids if rowid in heads and rowid in texts]
+            shares = [
+                query.share(matcher.find_terms(self._with_context(heads[rowid], texts[rowid]))) for rowid in known
+            ]
+            return sum(shares) / len(shares) if shares else 1.0
+
+        return coverage_of
+
+    def _matcher(self, text: str) -> Matcher:
+        languages = getattr(self.index, "languages", None)  # an index of another package may not tell them
+        return self._matcher_of(text, tuple(languages.items()) if languages else ())
+
+    def _with_context(self, head: ChunkHead, plain: str) -> str:
+        return "\n".join([plain, *self._profile.context_of(head)])
 
     def _select_groups(self, plan: Plan, request: SearchRequest, group_key: GroupKey, count: int) -> Selection:
         windows, counts_all = self._profile.windows, self._profile.counts_all
@@ -174,9 +231,7 @@ class Retriever:
 
     def _present(self, request: SearchRequest, selection: Selection, page: Sequence[Candidate]) -> list[Hit]:
         """Score the candidates of a page, and add what is shown of them."""
-        plan = selection.plan
-        # An index of another package may not tell its languages.
-        matcher = Matcher(request.query, getattr(self.index, "languages", None))
+        matcher, plan = self._matcher(normalize_query(request.query)), selection.plan
         query = QueryTerms(matcher.terms, self.index.chunk_count, self.index.document_frequency, matcher.characters)
         min_similarity = self._embedding.min_similarity
         drafts, scores = [], []
@@ -227,6 +282,10 @@ class Retriever:
         return array("q", self._store.first_chunks())
 
 
+def _make_matcher(text: str, languages: Sequence[tuple[str, float]]) -> Matcher:
+    return Matcher(text, dict(languages))
+
+
 def plan_query(text: str, mode: Mode, index: SearchIndex, embedding: QueryEmbedder, weights: Weights) -> Plan:
     """Decide whether a query is a quotation, embed it if it is not, and weigh its vector."""
     is_quotation = mode != "semantic" and index.is_quotation(text)
@@ -257,6 +316,8 @@ def collect(
     limit: int,
     index: SearchIndex,
     document_of: Callable[[int], int] | None = None,
+    *,
+    coverage_of: CoverageOf | None = None,
 ) -> Ranking:
     """Ask the index for candidates, deeper while there are too few; with `document_of`, documents are promoted."""
     promoted = DEPTHS[0] if document_of else 0
@@ -270,6 +331,7 @@ def collect(
             limit=max(limit, promoted) + len(candidates),
             depth=depth,
             weights=plan.weights,
+            coverage_of=coverage_of,
         )
         ranking = index.search(query)
         best = ranking.candidates

@@ -10,12 +10,13 @@ from bedstone.settings.loading import (
     local_config,
     setting_fields,
 )
-from bedstone.settings.sections import EmbeddingSettings, LimitSettings, LogSettings, Section, Settings
+from bedstone.settings.sections import CorpusTuning, EmbeddingSettings, LimitSettings, LogSettings, Section, Settings
 
 __all__ = [
     "CONFIG_VARIABLE",
     "DATA_NAME",
     "Configuration",
+    "CorpusTuning",
     "EmbeddingSettings",
     "LimitSettings",
     "LogSettings",

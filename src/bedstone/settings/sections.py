@@ -1,5 +1,6 @@
 """Every setting: its name, type, default and one line of help."""
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -16,6 +17,10 @@ def _split(value: Any) -> Any:
 
 def _lower(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
+
+
+def _parse_json(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) else value
 
 
 def as_list(value: Any) -> Any:
@@ -143,10 +148,30 @@ class OcrSettings(Section):
     confidence_threshold: float = Field(0.0, ge=0, le=1, description="Minimum OCR confidence; text below it is dropped")
 
 
+class CorpusTuning(Section):
+    """What `bedstone tune --write` found better for one corpus; what is not set stays as it is."""
+
+    corpus: str = Field(description="`docs/NAME` for a documentation corpus, `documents` for added files")
+    semantic_share: float | None = Field(
+        None, ge=0, le=0.95, description="Share of semantic search in the ranking of questions; usually 0.5"
+    )
+    promote_documents: bool | None = Field(
+        None, description="Whether good chunks raise the rank of the others of their page; documentation only"
+    )
+    proximity: float | None = Field(None, ge=0, le=10, description="Weight of word proximity; usually 1")
+
+
 class SearchSettings(Section):
     index: str = Field("embedded", description="Search index of added files: embedded, or one from another package")
     default_top_k: int = Field(10, ge=1, description="Default number of results of knowledge-search")
     max_top_k: int = Field(50, ge=1, le=1_000, description="Maximum number of results of knowledge-search")
+    tuning: Annotated[list[CorpusTuning], BeforeValidator(_parse_json)] = Field(
+        [], description="Settings of single corpora, as `bedstone tune --write` writes them; JSON in a variable"
+    )
+
+    def tuning_of(self, corpus: str) -> CorpusTuning | None:
+        """Return the settings of a corpus; the last entry decides."""
+        return next((item for item in reversed(self.tuning) if item.corpus == corpus), None)
 
 
 class EmbeddingSettings(Section):

@@ -102,7 +102,8 @@ class HybridIndex:
         if query.vector is not None and vectors:
             nearest = vectors.search(query.vector, query.depth, query.filter, scores.keys())
         cosines = nearest.cosines if nearest else {}
-        return rank(scores, cosines, query.semantic_weight, query.limit, nearest.span if nearest else None)
+        span = nearest.span if nearest else None
+        return rank(scores, cosines, query.semantic_weight, query.limit, span, coverage_of=query.coverage_of)
 
     def is_quotation(self, text: str) -> bool:
         with self._translate_damage():

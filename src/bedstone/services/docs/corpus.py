@@ -17,7 +17,7 @@ from bedstone.search.filters import AllOf, AnyOf, Filter, Missing, OneOf
 from bedstone.search.hits import Hit, Mode, SearchRequest, SearchResponse
 from bedstone.search.index import Access, IndexDamaged, Weights
 from bedstone.search.indexes.opening import open_index
-from bedstone.search.retriever import DEPTHS, Profile, Retriever
+from bedstone.search.retriever import DEPTHS, Profile, Retriever, tune_profile
 from bedstone.services.docs.hints import nearest_ids, suggest_spellings, unknown_words
 from bedstone.services.docs.index_folder import IndexFolder
 from bedstone.services.docs.metadata import EmbeddingOrigin, Facet
@@ -25,6 +25,7 @@ from bedstone.store.opening import open_store
 
 if TYPE_CHECKING:  # keyword search alone never loads numpy
     from bedstone.search.embedder import Embedder
+    from bedstone.settings import CorpusTuning
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +62,14 @@ class DocsCorpus:
     `embedder_for` returns the embedder that made the vectors of the index, if it has any.
     """
 
-    def __init__(self, index: Path, embedder_for: EmbedderFor | None = None, *, weights: Weights | None = None) -> None:
+    def __init__(
+        self,
+        index: Path,
+        embedder_for: EmbedderFor | None = None,
+        *,
+        weights: Weights | None = None,
+        tuning: "CorpusTuning | None" = None,
+    ) -> None:
         metadata = IndexFolder(index).existing_metadata
         generation = index / metadata.generation
         self.metadata = metadata
@@ -76,7 +84,7 @@ class DocsCorpus:
         # The facets of all corpora that are searched together.
         self.shared_facets: Collection[str] = metadata.taxonomy.keys()
         self._collapsed = [key for key, facet in metadata.taxonomy.items() if facet.collapses_variants]
-        self._profile = Profile(
+        profile = Profile(
             weights=weights or Weights(),
             promotes_documents=True,
             windows=WINDOWS,
@@ -86,6 +94,7 @@ class DocsCorpus:
             context_of=_path_and_breadcrumb,
             is_static=True,
         )
+        self._profile = tune_profile(profile, tuning)
         try:
             self._use("read")
         except IndexDamaged as error:
@@ -130,6 +139,11 @@ class DocsCorpus:
             self._replace(retriever, error)
 
     @property
+    def retriever(self) -> Retriever:
+        """The retriever, to measure other settings with."""
+        return self._retriever
+
+    @property
     def state(self) -> str:
         """Changes whenever the content does; the same for every copy of the index."""
         return self.metadata.state
@@ -148,7 +162,7 @@ class DocsCorpus:
         self, query: str, filters: Mapping[str, str], offset: int = 0, limit: int = 10, mode: Mode = "hybrid"
     ) -> SearchResponse:
         """Return a page of hits."""
-        request = self._request(query, filters, offset=offset, limit=limit, mode=mode)
+        request = self.make_request(query, filters, offset=offset, limit=limit, mode=mode)
         response = self._answer(lambda retriever: retriever.search(request))
         if all(hit.head.span is not None for hit in response.hits):
             return response
@@ -174,7 +188,7 @@ class DocsCorpus:
 
     def has_results(self, query: str, filters: Mapping[str, str]) -> bool:
         """Return whether a search finds anything."""
-        request = self._request(query, filters)
+        request = self.make_request(query, filters)
         return self._answer(lambda retriever: bool(retriever.select(request, 1).candidates))
 
     def read(self, chunk_id: str, context: int = 0) -> tuple[list[StoredChunk], int, int]:
@@ -261,7 +275,7 @@ class DocsCorpus:
         """Return the values of a facet for which a query has results."""
         if counts := self.count_facets(query, filters).get(key):
             return set(counts)
-        request = self._request(query, filters)
+        request = self.make_request(query, filters)
         nearest = self._answer(lambda retriever: retriever.select(request, HINT_DEPTH).candidates)
         heads = self._retriever.heads(nearest)
         facets = (heads[candidate.rowid].facets for candidate in nearest)
@@ -275,9 +289,10 @@ class DocsCorpus:
         """Return words with a similar spelling for those that the corpus does not have."""
         return self._answer(lambda retriever: suggest_spellings(self._store, retriever, query))
 
-    def _request(
+    def make_request(
         self, query: str, filters: Mapping[str, str], *, offset: int = 0, limit: int = 1, mode: Mode = "hybrid"
     ) -> SearchRequest:
+        """Return a request for a page of hits."""
         collapsed = tuple(key for key in self._collapsed if key not in filters)
         return SearchRequest(query, self._filter(filters), collapsed, mode, offset, limit)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import PurePosixPath
 
-from bedstone.search.hits import Hit, SearchRequest
+from bedstone.search.hits import SearchRequest
 from bedstone.search.matching import Matcher
 from bedstone.search.retriever import Retriever
 from bedstone.search.terms import WORD, normalize_query, stop_terms, terms
@@ -53,13 +53,6 @@ def significant_words(query: str) -> list[str]:
     """Return the words of a query that are not stop words, each once."""
     words = dict.fromkeys(WORD.findall(normalize_query(query)))
     return [word for word in words if not stop_terms().issuperset(terms(word))]
-
-
-def covered_share(query: str, hit: Hit) -> float:
-    """Return the share of a query's terms that a hit shows: in its snippet, its headings or its path."""
-    matcher = Matcher(query)
-    shown = "\n".join([hit.snippet.text, *hit.head.breadcrumb, hit.head.document_id])
-    return len({term for _, _, term in matcher.find(shown)}) / max(len(matcher.terms), 1)
 
 
 def suggest_spellings(store: Store, retriever: Retriever, query: str) -> list[str]:

@@ -7,14 +7,13 @@ from typing import Any
 from bedstone.records import ChunkHead, Document, StoredChunk
 from bedstone.search.cursor import make_cursor, read_cursor
 from bedstone.search.hits import Hit, Mode
+from bedstone.search.relevance import GOOD_SCORE, STRONG_SCORE
 from bedstone.services.docs.corpus import ChunkNotFound, DocsCorpus, FileFacts
-from bedstone.services.docs.hints import Hint, covered_share, significant_words
+from bedstone.services.docs.hints import Hint, significant_words
 from bedstone.services.docs.metadata import CORPUS, CorpusMetadata, Facet
 
 MAX_PAGED_HITS = 5_000
 MAX_NAMED_WORDS = 5  # that no page has
-GOOD_SCORE = 0.5  # from it on, a hit probably answers the query
-WEAK_SCORE = 0.05  # below it, a hit shares a word with the query by chance
 
 
 @dataclass(frozen=True)
@@ -204,14 +203,12 @@ class DocsLibrary:
 
     def _doubt(self, query: str, hits: Sequence[Hit]) -> Hint | None:
         """Return a hint where hits share a word with the query by chance."""
-        best = hits[0]
-        if best.score >= (WEAK_SCORE if "semantic" in best.matched_by else GOOD_SCORE):
+        best, words = hits[0], significant_words(query)
+        if len(words) == 1 or best.score >= (GOOD_SCORE if "semantic" in best.matched_by else STRONG_SCORE):
             return None
-        words = significant_words(query)
         missing = [corpus.unknown_words(query) for corpus in self._corpora.values()]
         unknown = [word for word in missing[0] if all(word in others for others in missing)]
-        is_chance = best.score < WEAK_SCORE and 2 * covered_share(query, best) <= 1
-        if len(words) == 1 or not (is_chance or 2 * len(unknown) > len(words)):
+        if best.score >= GOOD_SCORE and 2 * len(unknown) <= len(words):
             return None
         named = f" No page has: {', '.join(unknown[:MAX_NAMED_WORDS])}." if unknown else ""
         return Hint(f"Probably nothing fits this query: the best score is {best.score:.2f}.{named} Try other words.")

@@ -13,6 +13,7 @@ from bedstone.settings import Settings, layout
 from bedstone.settings.own_files import OwnFiles
 
 if TYPE_CHECKING:
+    from bedstone.search.index import Weights
     from bedstone.services.docs.builder import BuildReport
     from bedstone.services.docs.watcher import CorpusWatcher
 
@@ -23,8 +24,6 @@ FITTED_PROXIMITY = 1.25  # the value of the setting that equals the fitted weigh
 
 def open_docs(context: ServiceContext) -> DocsService:
     """Return the service over the configured indexes and folders."""
-    from bedstone.search.index import Weights  # noqa: PLC0415 - with the engine
-
     settings, docs = context.settings, context.settings.docs
     folders = {source: index_folder(layout.served_docs_indexes(settings), source) for source in docs.dir}
     indexes = [*layout.configured_docs_indexes(settings), *folders.values()]
@@ -36,8 +35,17 @@ def open_docs(context: ServiceContext) -> DocsService:
         indexes,
         context.embedders.get,
         watchers=[_make_watcher(context, source, index) for source, index in folders.items()],
-        weights=Weights(docs.proximity_weight / FITTED_PROXIMITY, docs.vector_weight, docs.phrase_slop),
+        weights=docs_weights(settings),
+        tuning=settings.search.tuning_of,
     )
+
+
+def docs_weights(settings: Settings) -> "Weights":
+    """Return the weights for every documentation corpus."""
+    from bedstone.search.index import Weights  # noqa: PLC0415 - with the engine
+
+    docs = settings.docs
+    return Weights(docs.proximity_weight / FITTED_PROXIMITY, docs.vector_weight, docs.phrase_slop)
 
 
 def default_index(settings: Settings) -> Path:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # the engine is imported on first use, not when a server star
     from bedstone.services.docs.corpus import EmbedderFor
     from bedstone.services.docs.library import DocsLibrary
     from bedstone.services.docs.watcher import CorpusWatcher
+    from bedstone.settings import CorpusTuning
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ class DocsService(Service):
         *,
         watchers: "Sequence[CorpusWatcher]" = (),
         weights: "Weights | None" = None,
+        tuning: "Callable[[str], CorpusTuning | None]" = lambda _: None,
     ) -> None:
         self._indexes = {path.name: path for path in indexes}
         if len(self._indexes) < len(indexes):
@@ -51,6 +53,7 @@ class DocsService(Service):
         self._embedder_for = embedder_for
         self._watchers = watchers
         self._weights = weights
+        self._tuning = tuning
         self._lock = threading.Lock()
         self._library: DocsLibrary | None = None
         self._retired: list[tuple[float, DocsLibrary]] = []
@@ -176,7 +179,9 @@ class DocsService(Service):
         corpora, unavailable = {}, {}
         for name, path in self._indexes.items():
             try:
-                corpora[name] = DocsCorpus(path, self._embedder_for, weights=self._weights)
+                corpora[name] = DocsCorpus(
+                    path, self._embedder_for, weights=self._weights, tuning=self._tuning(f"docs/{name}")
+                )
             except StoreUnavailable as error:
                 unavailable[name] = (
                     f"The docs index {name!r} cannot be opened: {error.message} Build it again with: bedstone docs "

@@ -157,6 +157,7 @@ def knowledge_options(settings: Settings) -> "KnowledgeOptions":
         index_path=layout.knowledge_index(settings),
         store_place=layout.knowledge_store(settings),
         index=settings.search.index,
+        tuning=settings.search.tuning_of("documents"),
         allowed_roots=storage.allowed_roots,
         uploads_path=layout.uploads(settings),
         own_files=OwnFiles.of(settings),

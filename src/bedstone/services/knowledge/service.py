@@ -17,7 +17,7 @@ from bedstone.search.filters import Filter, OneOf
 from bedstone.search.hits import Mode, SearchRequest
 from bedstone.search.indexes import EMBEDDED
 from bedstone.search.live_index import LiveIndex
-from bedstone.search.retriever import Profile
+from bedstone.search.retriever import Profile, Retriever, tune_profile
 from bedstone.services.catalog import FetchedText, FindRequest, Found
 from bedstone.services.knowledge import listing
 from bedstone.services.knowledge.add_file import AddFileHandler, ReadingOptions
@@ -59,6 +59,7 @@ from bedstone.tasks import INTERRUPTED, TaskRunner
 
 if TYPE_CHECKING:
     from bedstone.search.embedder import Embedder
+    from bedstone.settings import CorpusTuning
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +85,7 @@ class KnowledgeOptions:
     max_concurrent_tasks: int = 3
     read_only: bool = False
     reading: ReadingOptions = field(default_factory=ReadingOptions)
+    tuning: "CorpusTuning | None" = None
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,9 @@ class KnowledgeBase(Service):
             self.versions,
             max_file_size_mb=options.max_file_size_mb,
         )
-        self._index = LiveIndex(store, options.index_path, embedder, PROFILE, options.index)
+        self._index = LiveIndex(
+            store, options.index_path, embedder, tune_profile(PROFILE, options.tuning), options.index
+        )
         self._handler = AddFileHandler(
             store, self._storage, self._index, self.collections, versions=self.versions, options=options.reading
         )
@@ -159,6 +163,11 @@ class KnowledgeBase(Service):
         self._archive = Archive(store, self._storage, self.collections, options.max_file_size_mb)
         self._folder_syncs: FolderSyncs | None = None
         self.history = TaskHistory(store, self._tasks.task)
+
+    @property
+    def retriever(self) -> Retriever:
+        """The retriever, to measure other settings with."""
+        return self._index.current()
 
     def open(self, *, restores: bool = False) -> None:
         """Start to work; interrupted tasks continue.
