@@ -158,14 +158,60 @@ def inspect(index: Path | None, path: str | None, as_json: bool, **options: Any)
         click.echo()
 
 
+@docs.command
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@settings_options(DOCS_FLAGS)
+def status(as_json: bool, **options: Any) -> None:
+    """Show how far each index is: what keyword search finds, and how many chunks have vectors."""
+    settings = configuration(options).settings
+    built = {path.parent for path in layout.docs_indexes(settings).glob("*/.source")}
+    facts = [_status_facts(path) for path in sorted({*layout.configured_docs_indexes(settings), *built})]
+    if as_json:
+        click.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+        return
+    if not facts:
+        click.echo("No docs index found. Build one with `bedstone docs build DIR`.")
+    for item in facts:
+        click.echo(f"{item['index']}\n  {item['files']:,} files, {item['chunks']:,} chunks; {_describe_state(item)}")
+
+
+def _status_facts(path: Path) -> dict[str, Any]:
+    from bedstone.services.docs.index_folder import IndexFolder
+
+    folder = IndexFolder(path)
+    metadata, progress = folder.metadata, folder.progress
+    stats = metadata.stats if metadata else None
+    return {
+        "index": str(path),
+        "files": stats.total_files if stats else 0,
+        "chunks": stats.total_chunks if stats else 0,
+        "is_searchable": metadata is not None,
+        "embedding": metadata.embedding.model if metadata and metadata.embedding else None,
+        "build": asdict(progress) if progress else None,
+    }
+
+
+def _describe_state(item: dict[str, Any]) -> str:
+    from bedstone.services.docs.index_folder import BuildProgress
+
+    words = "keyword search is ready" if item["is_searchable"] else "not searchable yet"
+    if item["build"] is None:
+        return f"{words}, semantic search too" if item["embedding"] else f"{words}, without vectors"
+    progress = BuildProgress(**item["build"])
+    return f"{words}; {progress}{'' if progress.is_running else ' (interrupted; the next build goes on from there)'}"
+
+
 def _index_facts(corpus: "DocsCorpus", folder: Path) -> dict[str, Any]:
-    metadata = corpus.metadata
+    from bedstone.services.docs.index_folder import IndexFolder
+
+    metadata, progress = corpus.metadata, IndexFolder(folder).progress
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return {
         "index": str(folder),
         "description": metadata.description,
         **asdict(metadata.stats),
         "embedding": metadata.embedding.model if metadata.embedding else None,
+        "build": str(progress) + ("" if progress.is_running else " (interrupted)") if progress else "complete",
         "megabytes": round(size / 1e6, 1),
         "facets": {key: list(facet.values) for key, facet in metadata.taxonomy.items()},
         "prompts": [prompt.name for prompt in metadata.prompts],
@@ -224,6 +270,7 @@ def _index_folder(source: Path, options: dict[str, Any]) -> Path:
 def _build(source: Path, target: Path, options: dict[str, Any], *, as_json: bool = False) -> "BuildReport":
     from bedstone.app import make_services
     from bedstone.services.docs.builder import BuildOptions, DocsBuilder
+    from bedstone.services.docs.index_folder import IndexFolder
 
     settings = configuration(options).settings
     embedder = make_services(settings).context.embedders.get()
@@ -234,9 +281,16 @@ def _build(source: Path, target: Path, options: dict[str, Any], *, as_json: bool
         tool_descriptions={name: text for name, text in descriptions.items() if text},
         fresh=options["rebuild_cache"],
         own_files=OwnFiles.of(settings),
+        coverage=settings.embedding.coverage,
+        on_searchable=lambda chunks: click.echo(_searchable(chunks, target), err=True),
     )
     started = time.monotonic()
-    report = DocsBuilder(source, target, embedder, build_options, _ProgressBar()).build()
+    try:
+        report = DocsBuilder(source, target, embedder, build_options, _ProgressBar()).build()
+    except KeyboardInterrupt:
+        if progress := IndexFolder(target).progress:
+            click.echo(f"\nInterrupted, {progress}. The next build goes on from there.", err=True)
+        raise
     for warning in report.warnings:
         click.echo(f"Warning: {warning}", err=True)
     for where, text in report.words.items():
@@ -250,6 +304,10 @@ def _build(source: Path, target: Path, options: dict[str, Any], *, as_json: bool
         )
         click.echo("".join(f"{line}\n" for line in _summary(report)), nl=False)
     return report
+
+
+def _searchable(chunks: int, target: Path) -> str:
+    return f"Keyword search is ready in {target} ({_count(chunks, 'chunk')}); vectors follow."
 
 
 def _summary(report: "BuildReport") -> Iterator[str]:

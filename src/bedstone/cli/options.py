@@ -44,6 +44,7 @@ EMBEDDING_FLAGS = {
     "--embedding-dimensions": "embedding.dimensions",
     "--embedding-api-key": "embedding.api_key",
     "--embedding-base-url": "embedding.base_url",
+    "--embedding-coverage": "embedding.coverage",
     "--embedding-batch-size": "embedding.batch_size",
     "--embedding-concurrency": "embedding.concurrency",
     "--embedding-max-retries": "embedding.max_retries",

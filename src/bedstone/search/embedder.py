@@ -1,6 +1,7 @@
 """Embedder: what every embedding model does, and what callers can rely on."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -11,6 +12,27 @@ if TYPE_CHECKING:
 
 Vectors = NDArray[np.float32]
 Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """What is known of a passage without the model: its span, its tokens, and the mean of its word vectors.
+
+    A listing consists of names rather than sentences: code, a table of parameters, an index.
+    """
+
+    start: int
+    end: int
+    tokens: int
+    is_listing: bool
+    words: Vectors
+
+
+class Sketcher(Protocol):
+    """What an embedder may offer as `sketch`: then a part of a corpus is enough to estimate the rest."""
+
+    def __call__(self, context: str, text: str) -> list[Sketch]:
+        """Return the passages of a text, with the spans that `split` returns."""
 
 
 class Embedder(Protocol):

@@ -1,10 +1,10 @@
 """Combine keyword and vector scores: pure functions."""
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import nlargest
 from itertools import islice
 from math import sqrt
+from operator import itemgetter, mul
 
 from bedstone.search.hits import Candidate, Ranking
 
@@ -24,34 +24,38 @@ MIN_LEAD = 2.5
 TRUST = 7 / 3  # times the odds
 
 
-def standardize(scores: Mapping[int, float], candidates: Collection[int], absent: float = 0.0) -> dict[int, float]:
-    """Return scores as distances from their mean in standard deviations, over all candidates."""
-    values = [scores.get(candidate, absent) for candidate in candidates]
-    mean = sum(values) / len(values)
-    spread = sqrt(sum((value - mean) ** 2 for value in values) / len(values))
-    if spread == 0:
-        return dict.fromkeys(candidates, 0.0)
-    return {candidate: (value - mean) / spread for candidate, value in zip(candidates, values, strict=True)}
-
-
 def fuse(keyword_scores: Mapping[int, float], cosines: Mapping[int, float], semantic_weight: float) -> dict[int, float]:
-    """Return one score per candidate of either side.
+    """Return one score per candidate of either side: both scores as distances from their means, in standard deviations.
 
     A candidate without a matching term has the keyword score 0; one without a vector is neutral, not far away.
     """
-    candidates = keyword_scores.keys() | cosines.keys()
+    candidates = [*keyword_scores, *(rowid for rowid in cosines if rowid not in keyword_scores)]
     if not candidates:
         return {}
-    keyword = standardize(keyword_scores, candidates)
-    semantic = standardize(cosines, cosines.keys()) if cosines else {}
-    return _add(keyword, semantic, semantic_weight)
+    absent = [0.0] * (len(candidates) - len(keyword_scores))
+    mean, factor = _scale([*keyword_scores.values(), *absent], 1 - semantic_weight)
+    near_mean, near_factor = _scale([*cosines.values()], semantic_weight)
+    fused = {rowid: factor * (score - mean) for rowid, score in keyword_scores.items()}
+    none = factor * (0.0 - mean)
+    for rowid, cosine in cosines.items():
+        fused[rowid] = fused.get(rowid, none) + near_factor * (cosine - near_mean)
+    return fused
 
 
-def _add(keyword: Mapping[int, float], semantic: Mapping[int, float], semantic_weight: float) -> dict[int, float]:
-    return {
-        candidate: semantic_weight * semantic.get(candidate, 0.0) + (1 - semantic_weight) * keyword[candidate]
-        for candidate in keyword
-    }
+def _scale(values: Sequence[float], weight: float) -> tuple[float, float]:
+    """Return the mean, and what a distance from it is multiplied by; 0 where all values are equal."""
+    if not values:
+        return 0.0, 0.0
+    mean = sum(values) / len(values)
+    distances = [value - mean for value in values]
+    spread = sqrt(sum(map(mul, distances, distances)) / len(values))
+    return mean, weight / spread if spread else 0.0
+
+
+def _lead(values: Sequence[float]) -> float:
+    """Return how many standard deviations the highest value is above the mean."""
+    mean, factor = _scale(values, 1.0)
+    return (max(values) - mean) * factor
 
 
 def rank(
@@ -69,15 +73,12 @@ def rank(
     """
     weight = semantic_weight if keyword_scores else 1.0
     nearby = cosines if weight else {}
-    scores = keyword_scores
-    if nearby:
-        semantic = standardize(nearby, nearby.keys())
-        if coverage_of and 0 < weight < 1 and max(semantic.values()) > MIN_LEAD:
-            first = list(islice(keyword_scores, COVERING_HITS))
-            weight = trust_vectors(weight) if coverage_of(first) < MIN_COVERAGE else weight
-        scores = _add(standardize(keyword_scores, keyword_scores.keys() | nearby.keys()), semantic, weight)
-    best = sorted(scores, key=lambda rowid: (-scores[rowid], rowid))[:limit]
-    candidates = [Candidate(rowid, scores[rowid], keyword_scores.get(rowid), nearby.get(rowid)) for rowid in best]
+    if nearby and coverage_of and 0 < weight < 1 and _lead([*nearby.values()]) > MIN_LEAD:
+        first = list(islice(keyword_scores, COVERING_HITS))
+        weight = trust_vectors(weight) if coverage_of(first) < MIN_COVERAGE else weight
+    scores = fuse(keyword_scores, nearby, weight) if nearby else keyword_scores
+    best = sorted([(-score, rowid) for rowid, score in scores.items()])[:limit]
+    candidates = [Candidate(rowid, -score, keyword_scores.get(rowid), nearby.get(rowid)) for score, rowid in best]
     signals = (*(("keyword",) if keyword_scores else ()), *(("semantic",) if nearby else ()))
     return Ranking(candidates, len(scores), signals, nearest_span)
 
@@ -91,21 +92,22 @@ def promote_documents(candidates: Sequence[Candidate], document_of: Callable[[in
     """Rank the candidates of a question by what their documents contribute together, and mix the documents."""
     if not candidates:
         return []
-    lowest = min(candidate.score for candidate in candidates)
-    gains: dict[int, list[float]] = defaultdict(list)
-    for candidate in candidates:
-        gains[document_of(candidate.rowid)].append(candidate.score - lowest)
+    lowest = min([candidate.score for candidate in candidates])
+    documents = [document_of(candidate.rowid) for candidate in candidates]
+    gains: dict[int, list[float]] = {}
+    for document, candidate in zip(documents, candidates, strict=True):
+        gains.setdefault(document, []).append(candidate.score - lowest)
     support = {
         document: SUPPORT * sum(nlargest(MAX_SUPPORTING_CHUNKS + 1, scores)[1:])
         for document, scores in gains.items()
         if len(scores) > 1
     }
-    seen: Counter[int] = Counter()
+    shares = dict.fromkeys(gains, 1.0)  # of the next chunk of each document
     promoted = []
-    for candidate in candidates:
-        document = document_of(candidate.rowid)
-        share = FURTHER_CHUNK ** seen[document]
-        seen[document] += 1
-        score = lowest + (candidate.score - lowest + support.get(document, 0.0)) * share
-        promoted.append(Candidate(candidate.rowid, score, candidate.keyword_score, candidate.cosine))
-    return sorted(promoted, key=lambda candidate: (-candidate.score, candidate.rowid))
+    for document, (rowid, old, keyword_score, cosine) in zip(documents, candidates, strict=True):
+        share = shares[document]
+        shares[document] = share * FURTHER_CHUNK
+        score = lowest + (old - lowest + support.get(document, 0.0)) * share
+        promoted.append((-score, rowid, keyword_score, cosine))
+    promoted.sort(key=itemgetter(0, 1))
+    return [Candidate(rowid, -score, keyword_score, cosine) for score, rowid, keyword_score, cosine in promoted]

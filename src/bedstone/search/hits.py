@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:  # commands import this module before they need the engine
     from bedstone.records import ChunkHead, Document, Place, StoredChunk
@@ -31,8 +31,7 @@ class SearchRequest:
     min_score: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):  # every search makes hundreds: a frozen dataclass takes three times as long
     """A chunk that an index proposes: the score to rank by, and the scores it is made of."""
 
     rowid: int

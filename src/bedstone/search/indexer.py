@@ -63,10 +63,15 @@ def _results(futures: "Sequence[Future[Vectors]]", should_stop: Callable[[], boo
         yield future.result()
 
 
+def context_of(stored: StoredChunk, title: str | None = None) -> str:
+    """Return the line that a chunk's passages are embedded under."""
+    return " > ".join(stored.head.breadcrumb) or title or stored.head.document_id
+
+
 def passages_of(stored: StoredChunk, embedder: Embedder, title: str | None = None) -> list[tuple[Passage, str]]:
     """Return a chunk's passages with the text to embed: a context line, a blank line, the passage."""
     head, plain = stored.head, stored.plain
-    context = " > ".join(head.breadcrumb) or title or head.document_id
+    context = context_of(stored, title)
     return [
         (Passage(head.rowid, start, end), f"{context}\n\n{plain[start:end]}")
         for start, end in embedder.split(context, plain)

@@ -184,6 +184,11 @@ class EmbeddingSettings(Section):
     dimensions: int | None = Field(None, ge=1, description="Vector length, for models that offer a choice")
     api_key: SecretStr | None = Field(None, description="API key of the embedding service; OPENAI_API_KEY works too")
     base_url: str | None = Field(None, description="Base URL of the embedding service")
+    coverage: Literal["fast", "full"] = Field(
+        "fast",
+        description="What the local model embeds of a docs corpus: fast is the first passages of each page, and "
+        "estimates for the others; full is every passage",
+    )
     batch_size: int = Field(128, ge=1, description="Texts per request")
     concurrency: int = Field(4, ge=1, le=64, description="Maximum number of concurrent requests")
     max_retries: int = Field(3, ge=0, le=20, description="Retries when the service is busy")

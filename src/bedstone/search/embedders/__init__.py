@@ -7,7 +7,9 @@ from bedstone.extensions import Kind
 if TYPE_CHECKING:  # the protocol's module loads numpy
     from bedstone.search.embedder import EmbedderFactory
 
-__all__ = ["EMBEDDERS"]
+__all__ = ["EMBEDDERS", "ESTIMATOR"]
+
+ESTIMATOR = "passage_estimator"  # key in a store some of whose vectors are estimated: how they are
 
 EMBEDDERS: "Kind[EmbedderFactory]" = Kind(
     "embedders",

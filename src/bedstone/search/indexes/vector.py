@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from array import array
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -39,7 +40,7 @@ MAX_EXACT = 64  # passages with scores from stored vectors
 CONNECTIVITY = 32
 EXPANSION_ADD = 256
 EXPANSION_SEARCH = 800
-READ_BATCH = 5_000
+READ_BATCH = 1_000
 ALL_CHUNKS = (0, 2**62)
 
 
@@ -101,14 +102,17 @@ class Nearest:
     _table: _Table
     _rows: Numbers
     _scores: NDArray[np.float64]
+    _chunks: Numbers
 
     def span(self, rowid: int) -> tuple[int, int] | None:
         """Return the nearest span of a chunk."""
         if rowid not in self.cosines:
             return None
-        first, last = np.searchsorted(self._table.chunks[self._rows], [rowid, rowid + 1])
-        start, end = self._table.spans[self._rows[first + int(np.argmax(self._scores[first:last]))]]
-        return int(start), int(end)
+        first = int(self._chunks.searchsorted(rowid))
+        last = int(self._chunks.searchsorted(rowid, "right"))
+        best = first if last == first + 1 else first + int(self._scores[first:last].argmax())
+        start, end = self._table.spans[self._rows[best]].tolist()
+        return start, end
 
 
 class VectorIndex:
@@ -180,24 +184,23 @@ class VectorIndex:
         """Return the nearest chunks that pass the filter, and the cosines of some others."""
         table = self._table
         if not len(table.ids):
-            return Nearest({}, table, table.ids, np.empty(0))
+            return Nearest({}, table, table.ids, np.empty(0), table.ids)
         passing = None if filter is None else table.passing(filter)
         fetch = limit * len(table.ids) // len(table.rowids) + limit // 2
         near = self._candidates(table, self._quantize(query[None]), fetch, passing)
         rows = np.unique(np.concatenate([near, table.passages_of(also)]))  # in the order of their chunks
         if not len(rows):
-            return Nearest({}, table, rows, np.empty(0))
+            return Nearest({}, table, rows, np.empty(0), rows)
         scores = self._scores(table, rows, query)
         chunks = table.chunks[rows]
         firsts = np.flatnonzero(np.diff(chunks, prepend=-1))
         best = np.maximum.reduceat(scores, firsts).tolist()
         rowids = chunks[firsts].tolist()
         lowest = sorted(best, reverse=True)[min(limit, len(best)) - 1]
-        also = set(also)
         cosines = {
             rowid: cosine for rowid, cosine in zip(rowids, best, strict=True) if cosine >= lowest or rowid in also
         }
-        return Nearest(cosines, table, rows, scores)
+        return Nearest(cosines, table, rows, scores, chunks)
 
     def _candidates(self, table: _Table, code: Codes, fetch: int, passing: NDArray[np.bool_] | None) -> Numbers:
         """Return the positions of the passages that are probably nearest."""
@@ -264,28 +267,41 @@ class VectorIndex:
         on_progress: OnProgress | None,
     ) -> _Table:
         known = set(table.ids[keep].tolist())
-        fresh = {item.id: item for first, last in added for item in self._store.passages_between(first, last)}
-        items = [item for number, item in fresh.items() if number not in known]
         facets = list(table.facets)
         numbers = {_freeze(pairs): number for number, pairs in enumerate(facets)}
-        rows = np.array([self._row(item, numbers, facets) for item in items], np.int64).reshape(-1, 5)
-        halves, codes = self._read([item.id for item in items], on_progress)
-        old_halves = None
-        if len(keep) + len(items) <= MAX_SCANNED:
-            kept = table.ids[keep].tolist()
-            old_halves = self._read(kept, None)[0] if table.halves is None else table.halves[keep]
-        ids = np.concatenate([table.ids[keep], rows[:, 0]])
-        chunks = np.concatenate([table.chunks[keep], rows[:, 1]])
-        spans = np.concatenate([table.spans[keep], rows[:, 2:4]])
+        columns = array("q")  # a corpus of many passages is never held as objects
+        for first, last in added:
+            for item in self._store.passages_between(first, last):
+                if item.id not in known:
+                    known.add(item.id)
+                    columns.extend(self._row(item, numbers, facets))
+        rows = np.array(columns, np.int64).reshape(-1, 5)
+        rows = rows[np.lexsort((rows[:, 2], rows[:, 1]))]
+        halves, codes = self._read(rows[:, 0].tolist(), on_progress)
+        has_halves = len(keep) + len(rows) <= MAX_SCANNED
+        ids, chunks, spans, sets = (
+            np.ascontiguousarray(part) for part in (rows.T[0], rows.T[1], rows[:, 2:4], rows.T[4])
+        )
+        fresh = _Table(ids, chunks, spans, sets, codes, halves if has_halves else None, facets)
+        return fresh if not len(keep) else self._merge(table, keep, fresh)
+
+    def _merge(self, table: _Table, keep: Numbers, fresh: _Table) -> _Table:
+        """Return a table of some passages of one and all of another, in order."""
+        chunks = np.concatenate([table.chunks[keep], fresh.chunks])
+        spans = np.concatenate([table.spans[keep], fresh.spans])
         order = np.lexsort((spans[:, 0], chunks))
+        halves = None
+        if fresh.halves is not None:
+            kept = self._read(table.ids[keep].tolist(), None)[0] if table.halves is None else table.halves[keep]
+            halves = np.concatenate([kept, fresh.halves])[order]
         return _Table(
-            ids=ids[order],
+            ids=np.concatenate([table.ids[keep], fresh.ids])[order],
             chunks=chunks[order],
             spans=spans[order],
-            facet_sets=np.concatenate([table.facet_sets[keep], rows[:, 4]])[order],
-            codes=np.concatenate([table.codes[keep], codes])[order],
-            halves=None if old_halves is None else np.concatenate([old_halves, halves])[order],
-            facets=facets,
+            facet_sets=np.concatenate([table.facet_sets[keep], fresh.facet_sets])[order],
+            codes=np.concatenate([table.codes[keep], fresh.codes])[order],
+            halves=halves,
+            facets=fresh.facets,
         )
 
     @staticmethod
@@ -299,18 +315,20 @@ class VectorIndex:
     def _read(self, ids: list[int], on_progress: OnProgress | None) -> tuple[Halves, Codes]:
         """Read vectors from the store; a large number of exact ones is not kept in memory."""
         keep_exact = len(ids) <= MAX_SCANNED
-        halves, codes = [self._to_halves([])], [np.empty((0, self._dimensions), np.int8)]
+        # Filled in place: lists of parts would take their size once more.
+        halves = np.empty((len(ids) if keep_exact else 0, self._dimensions), np.float16)
+        codes = np.empty((len(ids), self._dimensions), np.int8)
+        deleted = bytes(2 * self._dimensions)  # of a passage deleted in the meantime; a change will follow
         for start in range(0, len(ids), READ_BATCH):
             part = ids[start : start + READ_BATCH]
             found = self._store.vectors(part)
-            deleted = bytes(2 * self._dimensions)  # of a passage deleted in the meantime; a change will follow
             vectors = self._to_halves([found.get(number, deleted) for number in part])
-            codes.append(self._quantize(vectors.astype(np.float32)))
+            codes[start : start + len(part)] = self._quantize(vectors.astype(np.float32))
             if keep_exact:
-                halves.append(vectors)
+                halves[start : start + len(part)] = vectors
             if on_progress:
                 on_progress(start + len(part))
-        return np.concatenate(halves), np.concatenate(codes)
+        return halves, codes
 
     def _to_halves(self, vectors: Sequence[bytes]) -> Halves:
         length = 2 * self._dimensions

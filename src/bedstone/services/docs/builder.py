@@ -5,19 +5,21 @@ import re
 import secrets
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bedstone.errors import BedstoneError, explain
 from bedstone.records import Document, DocumentAndChunks
+from bedstone.search.embedders import ESTIMATOR
 from bedstone.search.indexes.keyword import KeywordIndex
 from bedstone.services.docs.description import describe
-from bedstone.services.docs.index_folder import VECTORS, IndexFolder
+from bedstone.services.docs.index_folder import VECTORS, BuildProgress, IndexFolder
 from bedstone.services.docs.metadata import DEFAULT_DESCRIPTION, CorpusMetadata, EmbeddingOrigin, Facet, IndexStats
 from bedstone.services.docs.source.folder import PROBLEMS, DocumentsFolder, SourceFile
 from bedstone.services.docs.source.listing import PageProblem, SkippedFile
@@ -37,6 +39,7 @@ FACET_NAME = re.compile(r"(?!model_)[A-Za-z][\w.-]{,63}")  # pydantic reserves m
 MAX_FACETS = 64
 MAX_FACET_VALUES = 512
 MAX_FACET_VALUE_LENGTH = 128
+RECORD_SECONDS = 0.5  # between two notes of the progress that others can read
 OnProgress = Callable[[str, int, int], None]  # step, done, total
 logger = logging.getLogger(__name__)
 
@@ -50,6 +53,8 @@ class BuildOptions:
     tool_descriptions: dict[str, str] = field(default_factory=dict)
     fresh: bool = False
     workers: int | None = None  # threads that embed; default: the number the embedder prefers
+    coverage: Literal["fast", "full"] = "fast"  # whether the model embeds the first passages only
+    on_searchable: Callable[[int], None] = lambda _: None  # gets the chunks that keyword search finds from now on
     own_files: OwnFiles = field(default_factory=OwnFiles)  # of the server, which are not documents
 
 
@@ -88,7 +93,7 @@ class DocsBuilder:
         self._index = IndexFolder(index)
         self._embedder = embedder
         self._options = options
-        self._on_progress = on_progress
+        self._progress = _Progress(self._index, on_progress)
         self._warnings: list[str] = []
         self._touched: list[Document] = []
         self._rebuilt = False
@@ -98,6 +103,15 @@ class DocsBuilder:
 
     def build(self) -> BuildReport:
         """Publish the keyword index first, then the vectors; publish nothing if nothing changed."""
+        try:
+            report = self._try_build()
+        except BaseException:
+            self._progress.stop()
+            raise
+        self._index.record_progress(None)
+        return report
+
+    def _try_build(self) -> BuildReport:
         try:
             return self._build(fresh=self._options.fresh)
         except sqlite3.OperationalError:  # a full disk or a lock: the files are intact
@@ -121,7 +135,7 @@ class DocsBuilder:
             embedding = _describe_embedding(self._embedder)
             if self._embedder is not None and store.chunks_without_vectors(limit=1):
                 store.seal()
-                self._index.publish(work, self._metadata(store, embedding), last=False)
+                self._publish_keywords(work, self._metadata(store, embedding))
                 self._embed(store, self._embedder)
                 self._index_keywords(work, store)
             if self._embedder is not None:
@@ -154,10 +168,21 @@ class DocsBuilder:
             shutil.rmtree(work)
             return open_store(work / "store.sqlite")
 
+    def _publish_keywords(self, work: Path, metadata: CorpusMetadata) -> None:
+        """Let servers search by keywords while vectors are made, unless they have that state already."""
+        if not self._is_published(metadata):
+            self._index.publish(work, metadata, last=False)
+            self._published = metadata
+        self._options.on_searchable(metadata.stats.total_chunks)
+
     def _discard_other_vectors(self, store: Store) -> None:
-        """Delete the vectors of another model: one index cannot mix models."""
-        if self._embedder is not None and store.get_value(MODEL) != self._embedder.fingerprint:
+        """Delete the vectors of another model, which one index cannot mix, and estimates if none are wanted."""
+        if self._embedder is None:
+            return
+        is_estimated = self._options.coverage == "full" and store.get_value(ESTIMATOR) is not None
+        if is_estimated or store.get_value(MODEL) != self._embedder.fingerprint:
             store.delete_passages()
+            store.delete_value(ESTIMATOR)
             store.set_value(MODEL, self._embedder.fingerprint)
 
     def _is_published(self, metadata: CorpusMetadata) -> bool:
@@ -182,7 +207,7 @@ class DocsBuilder:
 
     def _changed_files(self, paths: Sequence[str], known: dict[str, Document]) -> Iterator[SourceFile]:
         for number, path in enumerate(paths, start=1):
-            self._on_progress("Reading", number, len(paths))
+            self._progress.advance("Reading", number, len(paths))
             old = known.get(path)
             if reason := self._folder.manifest_problem(path):  # one warning is enough for all its pages
                 self._problems.append(PageProblem(path, f"indexed without its manifest ({reason})", is_indexed=True))
@@ -226,20 +251,26 @@ class DocsBuilder:
         with closing(KeywordIndex(work / "words")) as words:
             if words.last_applied != ((last.seq, last.stamp) if last else (0, 0)):
                 self._rebuilt = True
-                words.catch_up(store, lambda seq: self._on_progress("Indexing keywords", seq, total))
+                words.catch_up(store, lambda seq: self._progress.advance("Indexing keywords", seq, total))
             words.finish()
 
     def _embed(self, store: Store, embedder: "Embedder") -> None:
-        from bedstone.search.indexer import embed_missing  # noqa: PLC0415
-
-        total, done = store.counts().chunks, 0
+        total, done = store.counts().chunks, _count_embedded(store)
 
         def advance(count: int) -> None:
             nonlocal done
             done += count
-            self._on_progress("Embedding", done, total)
+            self._progress.advance("Embedding", done, total)
 
-        embed_missing(store, embedder, on_progress=advance, workers=self._options.workers)
+        advance(0)
+        if self._options.coverage == "full":
+            from bedstone.search.indexer import embed_missing  # noqa: PLC0415
+
+            embed_missing(store, embedder, on_progress=advance, workers=self._options.workers)
+            return
+        from bedstone.search.coverage import embed_first_passages  # noqa: PLC0415
+
+        embed_first_passages(store, embedder, on_progress=advance, workers=self._options.workers)
 
     def _index_vectors(self, work: Path, store: Store, embedder: "Embedder") -> None:
         total = store.counts().passages
@@ -250,7 +281,7 @@ class DocsBuilder:
         if total <= MAX_SCANNED and not (work / VECTORS).exists():
             return
         vectors = VectorIndex(store, embedder.dimensions, embedder.max_component, work / VECTORS)
-        vectors.catch_up(lambda done: self._on_progress("Indexing vectors", done, total))
+        vectors.catch_up(lambda done: self._progress.advance("Indexing vectors", done, total))
         vectors.finish()
         for old in work.glob(f"{VECTORS}.damaged-*"):
             old.unlink()
@@ -288,6 +319,37 @@ class DocsBuilder:
             cursor_key=self._cursor_key,
             state=_content_state(store),
         )
+
+
+class _Progress:
+    """Tells the caller how far a build is, and now and then other processes."""
+
+    def __init__(self, index: IndexFolder, on_progress: OnProgress) -> None:
+        self._index = index
+        self._on_progress = on_progress
+        self._last: BuildProgress | None = None
+        self._recorded_at = float("-inf")
+
+    def advance(self, step: str, done: int, total: int) -> None:
+        """Note how far the current step is."""
+        self._on_progress(step, done, total)
+        is_new = self._last is None or self._last.step != step
+        self._last = BuildProgress(step, done, total)
+        if is_new or time.monotonic() - self._recorded_at > RECORD_SECONDS:
+            self._index.record_progress(self._last)
+            self._recorded_at = time.monotonic()
+
+    def stop(self) -> None:
+        """Note that the build ended before it was complete."""
+        if self._last is not None:
+            self._index.record_progress(replace(self._last, is_running=False))
+
+
+def _count_embedded(store: Store) -> int:
+    """Return how many chunks have vectors."""
+    if not store.counts().passages:
+        return 0
+    return len({item.passage.chunk_rowid for item in store.passages_between(0, 2**62)})
 
 
 def _empty_pages(store: Store) -> list[SkippedFile]:

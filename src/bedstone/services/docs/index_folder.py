@@ -3,14 +3,16 @@
 metadata.json      describes the corpus and names the current generation; replaced atomically
 generation-7/      store.sqlite, words/ and, with many vectors, vectors.usearch: one complete state
 building/          an unfinished build; the next build resumes it
+progress.json      how far the build is that is going on, or that was interrupted
 """
 
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from bedstone.errors import InvalidInput, NotFound, Unavailable, explain
@@ -21,10 +23,25 @@ BUILDING = "building"
 METADATA = "metadata.json"
 LOCK = ".lock"
 SOURCE = ".source"
+PROGRESS = "progress.json"
+SILENT_SECONDS = 60.0  # a build that says nothing for so long was probably killed
 VECTORS = "vectors.usearch"
 FILE_BITS = 0o666
 FOLDER_BITS = 0o777
 MUTABLE_FILES = {".sqlite", ".sqlite-wal", ".sqlite-shm", "meta.json", ".managed.json", "version.json", ".lock"}
+
+
+@dataclass(frozen=True)
+class BuildProgress:
+    """How far a build is with its current step; an interrupted one is not running, and the next one resumes it."""
+
+    step: str
+    done: int
+    total: int
+    is_running: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.step.lower()} {self.done:,} of {self.total:,}"
 
 
 class IndexFolder:
@@ -66,6 +83,28 @@ class IndexFolder:
             return (self.path / SOURCE).read_text(encoding="utf-8")
         except OSError:
             return None
+
+    @property
+    def progress(self) -> BuildProgress | None:
+        """Return how far a build is that is going on or was interrupted; None if the last one was completed."""
+        try:
+            progress = BuildProgress(**json.loads((self.path / PROGRESS).read_text(encoding="utf-8")))
+            silence = time.time() - (self.path / PROGRESS).stat().st_mtime
+        except (OSError, ValueError, TypeError):
+            return None
+        return progress if silence < SILENT_SECONDS else replace(progress, is_running=False)
+
+    def record_progress(self, progress: BuildProgress | None) -> None:
+        """Let other processes see how far a build is; None when it is complete. A full disk does not end the build."""
+        path = self.path / PROGRESS
+        with suppress(OSError):
+            if progress is None:
+                path.unlink(missing_ok=True)
+                return
+            draft = path.with_suffix(".tmp")
+            draft.write_text(json.dumps(asdict(progress)), encoding="utf-8")
+            self._share(draft)
+            draft.replace(path)
 
     def claim(self, docs: Path) -> None:
         """Record the documents folder of this index."""

@@ -76,7 +76,8 @@ def _make_watcher(context: ServiceContext, docs: Path, index: Path) -> "CorpusWa
 
     IndexFolder(index).claim(docs)
     workers = max(1, (os.cpu_count() or 1) - 1)  # one core stays free for searches
-    options = BuildOptions(workers=workers, own_files=OwnFiles.of(context.settings))
+    own_files, coverage = OwnFiles.of(context.settings), context.settings.embedding.coverage
+    options = BuildOptions(workers=workers, own_files=own_files, coverage=coverage)
 
     def build() -> "BuildReport":
         return DocsBuilder(docs, index, context.embedders.get(), options, lambda *_: None).build()

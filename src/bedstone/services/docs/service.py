@@ -110,11 +110,15 @@ class DocsService(Service):
         broken = State(
             "bad", f"{format_count(len(library.unavailable), 'corpus', 'corpora')} cannot be opened", "/docs"
         )
+        building = (item.progress for item in map(IndexFolder, self._indexes.values()))
+        busy = [
+            State("busy", f"Building, {item}", "/docs") for item in building if item is not None and item.is_running
+        ]
         return Summary(
             f"{format_count(len(metadata), 'corpus', 'corpora')}, {format_count(files, 'file')}",
             files,
             max((at for item in metadata if (at := parse_time(item.stats.indexed_at))), default=None),
-            (broken,) if library.unavailable else (READY,),
+            (broken,) if library.unavailable else tuple(busy[:1]) or (READY,),
             is_empty=not files,
         )
 
@@ -133,12 +137,20 @@ class DocsService(Service):
 
     def _built_elsewhere(self, name: str, metadata: CorpusMetadata) -> SyncFacts:
         path, stats = self._indexes[name], metadata.stats
+        folder, result = IndexFolder(path), f"{format_count(stats.total_files, 'file')}, "
+        result += format_count(stats.total_chunks, "passage")
+        progress = folder.progress
+        if progress is not None and not progress.is_running:
+            result += f"; the last build was interrupted, {progress}"
         return SyncFacts(
             "Documentation",
-            IndexFolder(path).source or str(path),
+            folder.source or str(path),
             parse_time(stats.indexed_at),
-            result=f"{format_count(stats.total_files, 'file')}, {format_count(stats.total_chunks, 'passage')}",
+            result=result,
+            is_running=progress is not None and progress.is_running,
             rhythm="when built again",
+            verb="Build now",
+            progress=str(progress or ""),
         )
 
     async def find(self, request: "FindRequest") -> "Found":

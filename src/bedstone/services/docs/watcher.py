@@ -61,7 +61,8 @@ class CorpusWatcher:
         """Return how the last build went."""
         rhythm = "when files change" if self._watch else "when the server starts"
         facts = self._record.facts("Documentation", str(self._docs), name=self.name, rhythm=rhythm, verb="Build now")
-        return replace(facts, is_running=facts.is_running or self._asked.is_set())
+        progress = IndexFolder(self._index).progress if facts.is_running else None
+        return replace(facts, is_running=facts.is_running or self._asked.is_set(), progress=str(progress or ""))
 
     def run(self) -> None:
         """Build, and with `watch` continue until stopped."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 
+from bedstone.services.docs.index_folder import BuildProgress, IndexFolder
 from bedstone.services.docs.service import DocsService
 from bedstone.services.service import READY, State, SyncFacts, format_count
 from bedstone.settings import Settings, layout
@@ -133,7 +134,7 @@ class CorpusStates:
             return CorpusRow(name, state=State("bad", "Cannot be opened"), reason=reason)
         found = self._found.get(name)
         changes = found.changes if found is not None and found.state == corpus.state and sync is None else None
-        state, reason = _judge(corpus, changes, sync)
+        state, reason = _judge(corpus, changes, sync, IndexFolder(corpus.index).progress)
         source = str(corpus.source or (sync.origin if sync else ""))
         return CorpusRow(
             name=name,
@@ -167,7 +168,9 @@ def _facts(corpus: "DocsCorpus") -> dict[str, Any]:
     }
 
 
-def _judge(corpus: "DocsCorpus", changes: "Changes | None", sync: SyncFacts | None) -> tuple[State, str]:
+def _judge(
+    corpus: "DocsCorpus", changes: "Changes | None", sync: SyncFacts | None, progress: BuildProgress | None
+) -> tuple[State, str]:
     """Return the state of a corpus and the reason, if it needs one."""
     if corpus.problem:
         return State("warn", "Damaged"), corpus.problem
@@ -175,7 +178,16 @@ def _judge(corpus: "DocsCorpus", changes: "Changes | None", sync: SyncFacts | No
         return State("busy", "Building"), sync.progress
     if sync is not None and sync.problem:
         return State("bad", "Not built"), sync.problem
+    if progress is not None and sync is None:
+        return _judge_build(progress)
     if changes is not None and changes.total:
         return State("warn", "Out of date"), f"{format_count(changes.total, 'file')} changed since."
     is_watched = sync is not None and sync.rhythm == "when files change"
     return State("good", "Ready, watched" if is_watched else "Ready"), ""
+
+
+def _judge_build(progress: BuildProgress) -> tuple[State, str]:
+    """Return the state of a corpus that another process builds, or began to build."""
+    if progress.is_running:
+        return State("busy", "Building"), f"Keyword search works already; {progress}."
+    return State("warn", "Interrupted"), f"The last build stopped, {progress}; the next one goes on from there."
