@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+ABOUT = "about"  # attribute of a document: words that say what it is about, which are searched with its first chunk
 CHUNK_SEPARATOR = "\n\n"  # between the chunks of a docs file that is read whole
 ChangeKind = Literal["put", "delete", "vectors"]
 TaskStatus = Literal["queued", "running", "completed", "failed", "cancelled"]

@@ -431,8 +431,11 @@ def test_an_old_index_says_what_to_do(write: Write, tmp_path: Path) -> None:
     build(source, index)
     (version,) = index.glob("generation-*/words/version.json")
     version.write_text("0")
-    with pytest.raises(BedstoneError, match="Rebuild it"):
-        DocsCorpus(index)
+    corpus = DocsCorpus(index)
+    assert corpus.search("A", {}).hits[0].head.id == "a.md#_preamble", "it answers from a copy in memory"
+    assert f"The index in {index} is outdated" in str(corpus.problem)
+    assert "Build it again with: bedstone docs build" in str(corpus.problem)
+    corpus.close()
     build(source, index)
     assert first(index, "A") == "a.md#_preamble"
     metadata = json.loads((index / "metadata.json").read_bytes()) | {"metadata_version": "2.0.0"}

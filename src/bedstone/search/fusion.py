@@ -1,7 +1,6 @@
 """Combine keyword and vector scores: pure functions."""
 
-from collections.abc import Callable, Mapping, Sequence
-from heapq import nlargest
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 from math import sqrt
 from operator import itemgetter, mul
@@ -22,6 +21,7 @@ COVERING_HITS = 3
 MIN_COVERAGE = 0.7
 MIN_LEAD = 2.5
 TRUST = 7 / 3  # times the odds
+DEMOTED = 0.3  # share of the score that release notes keep; less changes nothing (docs/benchmarks.md)
 
 
 def fuse(keyword_scores: Mapping[int, float], cosines: Mapping[int, float], semantic_weight: float) -> dict[int, float]:
@@ -88,8 +88,13 @@ def trust_vectors(weight: float) -> float:
     return weight * TRUST / (weight * TRUST + 1 - weight)
 
 
-def promote_documents(candidates: Sequence[Candidate], document_of: Callable[[int], int]) -> list[Candidate]:
-    """Rank the candidates of a question by what their documents contribute together, and mix the documents."""
+def promote_documents(
+    candidates: Sequence[Candidate], document_of: Callable[[int], int], demoted: Collection[int] = ()
+) -> list[Candidate]:
+    """Rank the candidates of a question by what their documents contribute together, and mix the documents.
+
+    Chunks of `demoted` documents keep a share of their score: they repeat what others explain.
+    """
     if not candidates:
         return []
     lowest = min([candidate.score for candidate in candidates])
@@ -98,11 +103,12 @@ def promote_documents(candidates: Sequence[Candidate], document_of: Callable[[in
     for document, candidate in zip(documents, candidates, strict=True):
         gains.setdefault(document, []).append(candidate.score - lowest)
     support = {
-        document: SUPPORT * sum(nlargest(MAX_SUPPORTING_CHUNKS + 1, scores)[1:])
+        document: SUPPORT * sum(sorted(scores, reverse=True)[1 : MAX_SUPPORTING_CHUNKS + 1])
         for document, scores in gains.items()
         if len(scores) > 1
     }
-    shares = dict.fromkeys(gains, 1.0)  # of the next chunk of each document
+    # Of the next chunk of each document.
+    shares = {document: DEMOTED if document in demoted else 1.0 for document in gains}
     promoted = []
     for document, (rowid, old, keyword_score, cosine) in zip(documents, candidates, strict=True):
         share = shares[document]

@@ -89,6 +89,7 @@ class Hit:
     chunk: "StoredChunk | None" = None
     document: "Document | None" = None
     place: "Place | None" = None
+    variants: tuple[str, ...] = ()  # the ids of chunks that were found too, and say the same
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,8 @@ class Weights:
     proximity: float = 1.0
     semantic: float = 1.0
     phrase_slop: int = 0
+    max_versions: int | None = None  # of a section that keyword search proposes, for pages that exist in many
+    in_stretches: bool = True  # whether a stretch of a long chunk counts like a chunk
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from bedstone.search.unspaced import query_characters, query_grams
 WORD = re.compile(rf"(?:[^\W_]+|[{MARKS}]+)+")
 REST_OF_WORD = re.compile(rf"(?:[^\W_{UNSPACED_RANGES}]+|[{MARKS}]+)*")
 REST_OF_ASCII_WORD = re.compile(r"[a-z0-9]*")
+NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 # What a word may follow without a space: everything but letters and digits of scripts with spaces.
 INSIDE_WORD = re.compile(rf"[^\W_{UNSPACED_RANGES}]")
 MIN_INNER_WORD = 5  # characters; shorter ones are found inside words they have nothing to do with
@@ -89,11 +90,13 @@ class Matcher:
         for beginning in self._beginnings:
             start = lower.find(beginning)
             while start >= 0:
+                if start and lower[start - 1].isalnum() and INSIDE_WORD.match(lower, start - 1):
+                    start = lower.find(beginning, start + 1)
+                    continue
                 end = rest_of_word.match(lower, start).end()  # type: ignore[union-attr]  # it always matches
                 # The rules of other languages know their accents.
                 word = unify_letters(text[start:end]) if self._languages else lower[start:end]
-                is_inside = start > 0 and lower[start - 1].isalnum() and INSIDE_WORD.match(lower, start - 1)
-                if not is_inside and (term := self._term(word)):
+                if term := self._term(word):
                     found.append((start, end, term))
                 start = lower.find(beginning, end)
         if self._inner:
@@ -165,7 +168,10 @@ def _is_part(text: str, start: int, end: int) -> bool:
 
 def _fold(text: str) -> str:
     """Return a text in lower case without accents, with every character in its place."""
-    return text.lower() if text.isascii() else text.translate(FOLDED)
+    if text.isascii():
+        return text.lower()
+    # Most texts have few such characters, and translating the others takes ten times as long.
+    return NOT_ASCII.sub(lambda found: found[0].translate(FOLDED), text).lower()
 
 
 class _FoldedCharacters(dict[int, int]):

@@ -43,17 +43,17 @@ class Model:
 
 # Fitted by `benchmarks/fit_relevance.py`, which prints these lines; docs/benchmarks.md has the reliability.
 MODELS: Mapping[Kind, Model] = {
-    "hybrid": Model(constant=-0.02, covered=1.57, strength=2.08, nearness=2.87, terms=-1.34, chunks=-0.55),
-    "semantic": Model(constant=0.13, covered=1.32, strength=2.09, nearness=1.44, terms=-1.26, chunks=-0.5),
-    "keyword": Model(constant=-2.35, covered=3.54, strength=2.39, terms=-0.69, chunks=-0.55),
-    "quotation": Model(constant=-6.29, covered=9.37),
-    "unspaced": Model(constant=-9.57, covered=16.01, terms=2.21, chunks=-0.21),
+    "hybrid": Model(constant=-0.79, covered=2.37, strength=1.25, nearness=3.45, terms=-0.76, chunks=-0.33),
+    "semantic": Model(constant=-0.63, covered=2.45, strength=1.27, nearness=1.92, terms=-0.56, chunks=-0.34),
+    "keyword": Model(constant=-3.47, covered=4.54, strength=1.33, terms=0.29, chunks=-0.31),
+    "quotation": Model(constant=-6.24, covered=9.33),
+    "unspaced": Model(constant=-11.48, covered=15.94, terms=2.49, chunks=-0.09),
 }
 # A hit must be good by both: one rare term of a long question weighs much, and is a small part of the query.
 RELATIVE_MODELS: Mapping[Kind, Model] = {
-    "hybrid": Model(constant=-1.16, covered=1.83, nearness=3.27, terms=0.45, chunks=-0.32, relative=3.23),
-    "semantic": Model(constant=-1.57, covered=1.8, nearness=1.58, terms=0.77, chunks=-0.3, relative=4.17),
-    "keyword": Model(constant=-3.51, covered=2.7, terms=1.43, chunks=-0.24, relative=5.54),
+    "hybrid": Model(constant=-1.06, covered=1.83, nearness=3.39, terms=0.38, chunks=-0.3, relative=3.13),
+    "semantic": Model(constant=-1.62, covered=1.96, nearness=1.75, terms=0.72, chunks=-0.26, relative=3.72),
+    "keyword": Model(constant=-3.58, covered=2.97, terms=1.4, chunks=-0.23, relative=4.75),
 }
 
 

@@ -2,9 +2,9 @@
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -33,6 +33,7 @@ MAX_KEPT_MATCHERS = 32
 MAX_KEPT_HEADS = 4_000  # half a kilobyte each
 
 GroupKey = Callable[[ChunkHead, SearchRequest], Hashable]
+IsVariant = Callable[[ChunkHead, ChunkHead, SearchRequest], bool]
 
 
 def breadcrumb_of(head: ChunkHead) -> Iterable[str]:
@@ -46,8 +47,13 @@ class Profile:
 
     weights: Weights = field(default_factory=Weights)
     promotes_documents: bool = False  # a question is answered by whole documents
+    # With it, the documents that rank lower for a question, unless `asks_for_secondary` says that it is about them.
+    secondary_documents: Callable[[], Collection[str]] = tuple
+    asks_for_secondary: Callable[[str], bool] = bool
     windows: tuple[int, ...] = ()  # numbers of candidates to look at, so that every page is cut from the same list
     group_key: GroupKey | None = None  # of the chunks with the same key, only the best is a hit
+    is_variant: "IsVariant | None" = None  # of two chunks with the same key; without it, they always are
+    preferred: "Callable[[ChunkHead, SearchRequest], ChunkHead] | None" = None  # the variant of a chunk to show
     skips_unrelated: bool = False  # a candidate without a matching term that is not near in meaning is not a hit
     counts_all: bool = False  # every candidate of the last window is counted, not only those of the page
     context_of: Callable[[ChunkHead], Iterable[str]] = breadcrumb_of  # text to score in addition to the chunk's own
@@ -88,13 +94,26 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The first of each group of candidates, in order; how many groups match, and whether every group was seen."""
+    """The first of each group of candidates, in order; how many groups match, and whether every group was seen.
+
+    `variants` are the others of a group, by the number of its first, as far as they were seen.
+    """
 
     plan: Plan
     ranking: Ranking
     candidates: list[Candidate]
     matched: int
     is_complete: bool
+    variants: Mapping[int, Sequence[ChunkHead]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Group:
+    """A candidate, and those below it that are variants of it."""
+
+    first: Candidate
+    head: ChunkHead
+    others: list[ChunkHead] = field(default_factory=list)
 
 
 class Retriever:
@@ -128,7 +147,7 @@ class Retriever:
         """Return a page of the best hits."""
         end = request.offset + request.limit
         selection = self.select(request, end + 1)
-        hits = self._present(request, selection, selection.candidates[request.offset : end])
+        hits = self._present(request, *self._prefer(request, selection, selection.candidates[request.offset : end]))
         return SearchResponse(
             hits=tuple(hits),
             has_more=len(selection.candidates) > end,
@@ -175,8 +194,11 @@ class Retriever:
         return kept
 
     def _collect(self, plan: Plan, filter: Filter | None, limit: int) -> Ranking:
-        document_of = self._document_of if self._profile.promotes_documents and plan.is_question else None
-        ranking = collect(plan, filter, limit, self.index, document_of, coverage_of=self._coverage_of(plan))
+        promotes = self._profile.promotes_documents and plan.is_question
+        document_of = partial(bisect_right, self._first_chunks) if promotes else None
+        demoted = self._secondary if document_of and not self._profile.asks_for_secondary(plan.text) else ()
+        coverage_of = self._coverage_of(plan)
+        ranking = collect(plan, filter, limit, self.index, document_of, demoted=demoted, coverage_of=coverage_of)
         return replace(ranking, candidates=[]) if is_unrelated(ranking, self._embedding.min_similarity) else ranking
 
     def _coverage_of(self, plan: Plan) -> CoverageOf | None:
@@ -205,7 +227,8 @@ class Retriever:
 
     def _select_groups(self, plan: Plan, request: SearchRequest, group_key: GroupKey, count: int) -> Selection:
         windows, counts_all = self._profile.windows, self._profile.counts_all
-        best: dict[Hashable, Candidate] = {}
+        groups: list[Group] = []
+        by_key: dict[Hashable, list[Group]] = {}
         matched: set[Hashable] = set()
         start = 0
         for window in windows:
@@ -218,16 +241,51 @@ class Retriever:
                 if self._profile.skips_unrelated and not candidate.is_match(self._embedding.min_similarity):
                     continue
                 key = group_key(head, request)
-                best.setdefault(key, candidate)
+                alike = by_key.setdefault(key, [])
+                if group := self._find_group(alike, head, request):
+                    group.others.append(head)
+                else:
+                    groups.append(Group(candidate, head))
+                    alike.append(groups[-1])
                 if counts_all and candidate.is_match(self._embedding.min_similarity):
                     matched.add(key)
-                elif len(best) == count and not counts_all:
-                    return Selection(plan, ranking, list(best.values()), count, is_complete=False)
+                elif len(groups) == count and not counts_all:
+                    return self._to_selection(plan, ranking, groups, count, is_complete=False)
             start = max(start, settled)
             if is_last:
                 break
-        count = len(matched if counts_all else best)
-        return Selection(plan, ranking, list(best.values()), count, len(candidates) < window)
+        count = len(matched if counts_all else groups)
+        return self._to_selection(plan, ranking, groups, count, is_complete=len(candidates) < window)
+
+    def _find_group(self, alike: Sequence[Group], head: ChunkHead, request: SearchRequest) -> Group | None:
+        if self._profile.is_variant is None:
+            return alike[0] if alike else None
+        return next((group for group in alike if self._profile.is_variant(group.head, head, request)), None)
+
+    @staticmethod
+    def _to_selection(
+        plan: Plan, ranking: Ranking, groups: Sequence[Group], count: int, *, is_complete: bool
+    ) -> Selection:
+        variants = {group.first.rowid: group.others for group in groups if group.others}
+        return Selection(plan, ranking, [group.first for group in groups], count, is_complete, variants)
+
+    def _prefer(
+        self, request: SearchRequest, selection: Selection, page: Sequence[Candidate]
+    ) -> tuple[Selection, list[Candidate]]:
+        """Replace the candidates of a page by the variants to show."""
+        if self._profile.preferred is None:
+            return selection, list(page)
+        heads, variants, shown = self.heads(page), dict(selection.variants), []
+        for candidate in page:
+            head = heads.get(candidate.rowid)
+            best = self._profile.preferred(head, request) if head else None
+            if head is None or best is None or best.rowid == head.rowid:
+                shown.append(candidate)
+                continue
+            others = [head, *(item for item in variants.pop(head.rowid, ()) if item.rowid != best.rowid)]
+            variants[best.rowid] = others
+            shown.append(candidate._replace(rowid=best.rowid))
+        return replace(selection, variants=variants), shown
 
     def _present(self, request: SearchRequest, selection: Selection, page: Sequence[Candidate]) -> list[Hit]:
         """Score the candidates of a page, and add what is shown of them."""
@@ -253,7 +311,9 @@ class Retriever:
                 shown = snippet(plain, matcher, nearest, found)
             else:
                 place = matched_place(head, len(plain), found, query.weights, nearest)
-            drafts.append(Hit(head, 0.0, candidate.matched_by(min_similarity), shown, plain, chunk, document, place))
+            variants = tuple(other.id for other in selection.variants.get(candidate.rowid, ()))
+            matched_by = candidate.matched_by(min_similarity)
+            drafts.append(Hit(head, 0.0, matched_by, shown, plain, chunk, document, place, variants))
         return [
             replace(hit, score=round(score, 4))
             for hit, score in zip(drafts, make_non_increasing(scores), strict=True)
@@ -274,8 +334,16 @@ class Retriever:
             if candidate.rowid in heads and candidate.rowid in texts:
                 yield candidate, heads[candidate.rowid], None, texts[candidate.rowid]
 
-    def _document_of(self, rowid: int) -> int:
-        return bisect_right(self._first_chunks, rowid)
+    @cached_property
+    def _secondary(self) -> Collection[int]:
+        """The secondary documents, each by the number of first chunks up to its own."""
+        identities = self._profile.secondary_documents()
+        if not identities:
+            return frozenset()
+        heads = self._store.chunk_heads(self._first_chunks)
+        return frozenset(
+            bisect_right(self._first_chunks, rowid) for rowid in heads if heads[rowid].document_id in identities
+        )
 
     @cached_property
     def _first_chunks(self) -> Sequence[int]:
@@ -295,6 +363,7 @@ def plan_query(text: str, mode: Mode, index: SearchIndex, embedding: QueryEmbedd
     share = semantic_weight(text, embedding.languages) if vector is not None else 0.0
     language_share = share / KNOWN_LANGUAGE_WEIGHT
     kind = _kind_of(text, mode, is_quotation=is_quotation, is_near=share > 0)
+    weights = replace(weights, in_stretches=not is_quotation)
     if mode == "semantic":
         return Plan("", vector, 1.0, is_question, weights, kind, language_share)
     share = share * weights.semantic / (share * weights.semantic + 1 - share)
@@ -318,6 +387,7 @@ def collect(
     document_of: Callable[[int], int] | None = None,
     *,
     coverage_of: CoverageOf | None = None,
+    demoted: Collection[int] = (),
 ) -> Ranking:
     """Ask the index for candidates, deeper while there are too few; with `document_of`, documents are promoted."""
     promoted = DEPTHS[0] if document_of else 0
@@ -336,7 +406,7 @@ def collect(
         ranking = index.search(query)
         best = ranking.candidates
         if document_of and not candidates:
-            best = [*promote_documents(best[:promoted], document_of), *best[promoted:]]
+            best = [*promote_documents(best[:promoted], document_of, demoted), *best[promoted:]]
         for candidate in best:
             candidates.setdefault(candidate.rowid, candidate)
         if len(candidates) >= limit or ranking.considered < depth:

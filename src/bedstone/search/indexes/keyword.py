@@ -4,7 +4,8 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import pairwise
@@ -16,7 +17,7 @@ from typing import Any
 import tantivy
 
 from bedstone.permissions import FOLDER_MODE, make_private_folder
-from bedstone.records import StoredChunk
+from bedstone.records import ABOUT, Document, StoredChunk
 from bedstone.search.filters import AllOf, AnyOf, Filter, Missing, OneOf
 from bedstone.search.index import IndexVersionMismatch, OnProgress, Weights
 from bedstone.search.indexes.damage import find_damage
@@ -36,6 +37,7 @@ from bedstone.search.terms import (
     terms_of_word,
     unify_letters,
 )
+from bedstone.search.versions import section_number
 from bedstone.store.engine import Store
 
 VERSION = 7  # of schema and analysis; an index with a different version is rebuilt
@@ -50,6 +52,7 @@ QUOTATION_SLOP = 3  # words
 MAX_QUERY_WORDS = 100
 MIN_COMPOUND = 6  # characters; a shorter unknown word is a typo, not two words
 MAX_COMPOUND = 80  # characters
+STRETCH = "stretch"  # kind of the documents that hold a part of a long chunk
 MARKER = -1  # rowid of the document that records the last applied change
 MUST = tantivy.Occur.Must
 MUST_NOT = tantivy.Occur.MustNot
@@ -59,12 +62,22 @@ Query = tantivy.Query
 # How often title and heading are written into the field `all`: BM25 then weighs them as one longer text.
 TITLE_TIMES = 2
 HEADING_TIMES = 3
+# Chunks from this length on are also indexed in stretches.
+MIN_LONG_CHARACTERS = 3_000
+STRETCH_CHARACTERS = 1_500
+STRETCH_OVERLAP = 100
+STRETCH_WEIGHT = 0.95
 # A chunk without a body scores half; tantivy can apply weights too, but would then visit every match.
 MIN_BODY_CHARACTERS = 20
 BARE_HEADING_WEIGHT = 0.5
-MAX_BARE_HEADINGS = 2_000  # hits to read in search of one with a body
+MAX_DEPTH = 2_000  # hits to read in search of others than bare headings and versions of one section
 SPARE_HITS = 20  # read beyond the limit, to replace chunks without a body
 BY_SCORE = itemgetter(0)
+LABEL_BITS = 2
+LABELS = 3
+IS_BARE = 1
+IS_STRETCH = 2
+LABEL_WEIGHTS = (1.0, BARE_HEADING_WEIGHT, STRETCH_WEIGHT, STRETCH_WEIGHT)
 HEAD_WEIGHT = 0.3
 HEADING_WEIGHT = 1.0  # the query is the heading, word for word
 IDENTIFIER_WEIGHT = 0.3
@@ -100,7 +113,7 @@ class KeywordIndex:
     @property
     def chunk_count(self) -> int:
         """Number of chunks in the index."""
-        return max(0, self._searcher.num_docs - 1)  # without the marker
+        return max(0, self._searcher.num_docs - 1 - self._stretch_count)  # without the marker
 
     def find_damage(self, *, reads_all: bool = True) -> str | None:
         """Return what is wrong with the files; None if they are whole, or if the index is in memory."""
@@ -117,7 +130,7 @@ class KeywordIndex:
                 self._ensure_writer()
                 self._writer.delete_all_documents()
                 seq, stamp, committed = 0, 0, -1
-            title = lru_cache(maxsize=16)(lambda document: getattr(store.document(document), "title", ""))
+            document_of = lru_cache(maxsize=16)(store.document)
             if last and seq < last.seq:
                 self._ensure_writer()
             try:
@@ -126,7 +139,8 @@ class KeywordIndex:
                         self._remove(change.gone_first, change.gone_last)
                         if change.kind == "put":
                             for stored in store.chunks_between(change.first, change.last):
-                                self._writer.add_document(_fields(stored, title(stored.head.document_id)))
+                                for fields in _documents(stored, document_of(stored.head.document_id)):
+                                    self._writer.add_document(fields)
                     seq, stamp = changes[-1].seq, changes[-1].stamp
                     if seq - committed >= changes_per_commit:
                         self._commit(seq, stamp)
@@ -175,20 +189,33 @@ class KeywordIndex:
         query = self._query(text, weights or Weights())
         if query is None or limit < 1:
             return {}
+        weights = weights or Weights()
         searcher, restricted = self._searcher, self._restrict(query, filter)
-        depth = limit + SPARE_HITS
+        most = weights.max_versions
+        has_stretches = weights.in_stretches and self._stretch_count > 0
+        depth = limit + SPARE_HITS + (limit // 3 if has_stretches else 0)
         while True:
             found = searcher.search(restricted, depth, count=False).hits
-            labels: Any = searcher.fast_field_values("label", [address for _, address in found])
+            addresses = [address for _, address in found]
+            labels: Any = searcher.fast_field_values("label", addresses)
             weighted = [
-                (score * BARE_HEADING_WEIGHT if label & 1 else score, label >> 1)
+                (score * LABEL_WEIGHTS[label & LABELS], label >> LABEL_BITS)
                 for (score, _), label in zip(found, labels, strict=True)
+                if weights.in_stretches or not label & IS_STRETCH
             ]
-            best = sorted(weighted, key=BY_SCORE, reverse=True)[:limit]
+            best = sorted(weighted, key=BY_SCORE, reverse=True)
+            best = _best_of_each(best) if has_stretches else best
+            is_deepest = len(found) < depth or depth > MAX_DEPTH
+            if most is not None and not is_deepest:
+                sections: Any = searcher.fast_field_values("section", addresses)
+                best = _few_of_each(
+                    best, {label >> LABEL_BITS: of for label, of in zip(labels, sections, strict=True)}, most
+                )
+            best = best[:limit]
             # Hits that were not read score less than the last of those that were.
-            if len(found) < depth or best[-1][0] >= found[-1][0] or depth > MAX_BARE_HEADINGS:
+            if is_deepest or (len(best) == limit and best[-1][0] >= found[-1][0]):
                 return {rowid: score for score, rowid in best}
-            depth *= 4
+            depth = depth * 4 if len(best) == limit else depth * (limit + SPARE_HITS) // max(1, len(best)) + SPARE_HITS
 
     def is_quotation(self, text: str) -> bool:
         """Return whether a query is a heading (perhaps with its parent), an identifier, a number, or quoted text."""
@@ -209,7 +236,8 @@ class KeywordIndex:
         if query is None:
             return {}
         request = {"facets": {"terms": {"field": "facets", "size": 10_000}}}
-        buckets = self._searcher.aggregate(self._restrict(query, filter), request)["facets"]["buckets"]
+        chunks = Query.boolean_query([(MUST, self._restrict(query, filter)), (MUST_NOT, self._stretches())])
+        buckets = self._searcher.aggregate(chunks, request)["facets"]["buckets"]
         counts: dict[str, dict[str, int]] = {}
         for bucket in buckets:
             key, _, value = bucket["key"].partition("=")
@@ -226,8 +254,12 @@ class KeywordIndex:
         return self._language_terms.languages
 
     def suggest_terms(self, word: str) -> list[str]:
-        """Return indexed terms with the same first letters and a similar spelling, the nearest first."""
-        alike = self._searcher.terms_with_prefix("all", word.lower()[:SUGGESTION_PREFIX])
+        """Return indexed terms with the same first letters and a similar spelling, the nearest first.
+
+        Like an identifier are identifiers: `read_parqet` is not near `read`.
+        """
+        field = "names" if extract_identifiers(word) else "all"
+        alike = self._searcher.terms_with_prefix(field, word.lower()[:SUGGESTION_PREFIX])
         near = get_close_matches(word.lower(), [term for term, _ in alike], n=3, cutoff=0.75)
         return [term for term in near if term != word.lower()]
 
@@ -287,6 +319,9 @@ class KeywordIndex:
     def _weighted_term(self, field: str, term: str, weight: float) -> Query:
         return Query.boost_query(Query.term_query(self._schema, field, term), weight)
 
+    def _stretches(self) -> Query:
+        return Query.term_query(self._schema, "kind", STRETCH)
+
     def _all_chunks(self) -> Query:
         return Query.range_query(self._schema, "rowid", tantivy.FieldType.Integer, 0, 2**62)
 
@@ -323,6 +358,8 @@ class KeywordIndex:
     def _reload(self) -> None:
         self._index.reload()
         self._searcher = searcher = self._index.searcher()
+        stretches: Any = searcher.search(self._stretches(), 1)
+        self._stretch_count = int(stretches.count)
         # One query looks up its terms several times: to split it, to recognize a quotation, to weigh it.
         self._terms = lru_cache(maxsize=64)(self._query_terms)
         self._document_frequency = lru_cache(maxsize=8192)(lambda term: int(searcher.doc_freq("all", term)))
@@ -379,7 +416,7 @@ def _private_view(folder: Path, view: Path) -> Path:
 
 def _schema() -> Any:
     builder = tantivy.SchemaBuilder()
-    for name in ("rowid", "label", "seq", "stamp"):
+    for name in ("rowid", "label", "section", "seq", "stamp"):
         builder.add_integer_field(name, indexed=name == "rowid", fast=True)
     builder.add_text_field("facets", tokenizer_name="raw", index_option="basic", fast=True)
     builder.add_text_field("facet_keys", tokenizer_name="raw", index_option="basic")
@@ -387,37 +424,82 @@ def _schema() -> Any:
         builder.add_text_field(name, tokenizer_name="words")
     for name in ("heading", "trail"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("kind", tokenizer_name="raw", index_option="basic")
     for name in ("names", GRAMS, STEMS, ENDINGS):
         builder.add_text_field(name, tokenizer_name="whitespace", index_option="freq")
     return builder.build()
 
 
-def _fields(stored: StoredChunk, title: str) -> tantivy.Document:
-    chunk = stored.head
-    title, path, heading, plain = (
-        unify_letters(text) for text in (title, chunk.document_id, chunk.heading, stored.plain)
-    )
+def _documents(stored: StoredChunk, document: Document | None) -> Iterator[tantivy.Document]:
+    """Yield a chunk, and the stretches of a long one: a few sentences that answer would drown in its whole text."""
+    chunk, plain = stored.head, unify_letters(stored.plain)
+    title = document.title if document else ""
+    about = unify_letters(document.attributes.get(ABOUT, "")) if document and not chunk.position else ""
+    title, path, heading = (unify_letters(text) for text in (title, chunk.document_id, chunk.heading))
     above = [unify_letters(text) for text in chunk.breadcrumb[:-1]]
-    head = [title, path, *above, heading]
+    head = [title, path, *above, heading, about]
+    section = section_number(chunk.document_id, chunk.id)
     names = extract_identifiers(f"{path}\n{heading}\n{plain}")
     parts = " ".join(camel_parts(names))
-    everything = [*[title] * TITLE_TIMES, path, *above, *[heading] * HEADING_TIMES, plain, parts]
-    document = tantivy.Document(
+    emphasized = [*[title] * TITLE_TIMES, path, about, *above, *[heading] * HEADING_TIMES]
+    fields = tantivy.Document(
         rowid=chunk.rowid,
-        # All that is read of a hit in one number: twice the rowid, plus one for a chunk without a body.
-        label=2 * chunk.rowid + (len(stored.plain) - len(chunk.heading) < MIN_BODY_CHARACTERS),
-        all=separate_scripts(" \n ".join(everything)),
+        section=section,
+        # What is read of every hit in one number: the rowid, and whether it is a bare heading or a stretch.
+        label=(chunk.rowid << LABEL_BITS) + IS_BARE * (len(plain) - len(heading) < MIN_BODY_CHARACTERS),
+        all=separate_scripts(" \n ".join([*emphasized, plain, parts])),
         head=separate_scripts(" \n ".join(head)),
         heading=phrase_key(heading),
         trail=phrase_key(" ".join([*above[-1:], heading] if chunk.breadcrumb else [])),
         names=" ".join(names).lower(),
     )
-    repeated_head = [*[title] * TITLE_TIMES, *above, *[heading] * HEADING_TIMES]
+    repeated_head = [*[title] * TITLE_TIMES, about, *above, *[heading] * HEADING_TIMES]
     for field, content in language_fields(head, repeated_head, plain).items():
-        document.add_text(field, content)
-    _add_all(document, "facets", (f"{key}={value}" for key, value in chunk.facets.items()))
-    _add_all(document, "facet_keys", chunk.facets)
-    return document
+        fields.add_text(field, content)
+    _add_all(fields, "facets", (f"{key}={value}" for key, value in chunk.facets.items()))
+    _add_all(fields, "facet_keys", chunk.facets)
+    yield fields
+    for stretch in _stretches_of(plain):
+        fields = tantivy.Document(
+            rowid=chunk.rowid,
+            section=section,
+            label=(chunk.rowid << LABEL_BITS) + IS_STRETCH,
+            kind=STRETCH,
+            all=separate_scripts(" \n ".join([*emphasized, stretch])),
+            head=separate_scripts(" \n ".join(head)),
+        )
+        _add_all(fields, "facets", (f"{key}={value}" for key, value in chunk.facets.items()))
+        _add_all(fields, "facet_keys", chunk.facets)
+        yield fields
+
+
+def _stretches_of(plain: str) -> Iterator[str]:
+    """Cut a long text into stretches of equal length that overlap a little."""
+    if len(plain) < MIN_LONG_CHARACTERS:
+        return
+    step = -(-len(plain) // -(-len(plain) // STRETCH_CHARACTERS))
+    for start in range(0, len(plain), step):
+        yield plain[max(0, start - STRETCH_OVERLAP) : start + step + STRETCH_OVERLAP]
+
+
+def _best_of_each(hits: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
+    """Return hits, best first, with each chunk once."""
+    best: dict[int, float] = {}
+    for score, rowid in hits:
+        best.setdefault(rowid, score)
+    return [(score, rowid) for rowid, score in best.items()]
+
+
+def _few_of_each(hits: Sequence[tuple[float, int]], sections: Mapping[int, int], most: int) -> list[tuple[float, int]]:
+    """Return hits, best first, without those of a section that has enough better ones."""
+    seen: Counter[int] = Counter()
+    kept = []
+    for hit in hits:
+        section = sections[hit[1]]
+        seen[section] += 1
+        if seen[section] <= most:
+            kept.append(hit)
+    return kept
 
 
 def _add_all(document: tantivy.Document, field: str, values: Iterable[str]) -> None:

@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bedstone.errors import NotFound
-from bedstone.records import CHUNK_SEPARATOR, ChunkHead, Document, StoredChunk
+from bedstone.records import ABOUT, CHUNK_SEPARATOR, ChunkHead, Document, StoredChunk
 from bedstone.search.embedding import QueryEmbedder
 from bedstone.search.filters import AllOf, AnyOf, Filter, Missing, OneOf
 from bedstone.search.hits import Hit, Mode, SearchRequest, SearchResponse
-from bedstone.search.index import Access, IndexDamaged, Weights
+from bedstone.search.index import Access, IndexDamaged, IndexVersionMismatch, Weights
 from bedstone.search.indexes.opening import open_index
 from bedstone.search.retriever import DEPTHS, Profile, Retriever, tune_profile
-from bedstone.services.docs.hints import nearest_ids, suggest_spellings, unknown_words
+from bedstone.services.docs.hints import correct_identifiers, nearest_ids, suggest_spellings, unknown_words
 from bedstone.services.docs.index_folder import IndexFolder
 from bedstone.services.docs.metadata import EmbeddingOrigin, Facet
+from bedstone.services.docs.release_notes import asks_for_release_notes, is_release_notes
+from bedstone.services.docs.variants import Variants
 from bedstone.store.opening import open_store
 
 if TYPE_CHECKING:  # keyword search alone never loads numpy
@@ -30,10 +32,10 @@ if TYPE_CHECKING:  # keyword search alone never loads numpy
 logger = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
-PART = re.compile(r"[-_]part-[0-9-]+$")
 ANCHOR = re.compile(r"[\w:.-]+")
 SCOPES = ("sdk-specific", "global-guide")
 HINT_DEPTH = 50
+MAX_VERSIONS = 4  # of a section among the candidates, so that others are among them too
 MAX_FAST_CHUNKS = 30_000
 MAX_KEPT_FILES = 1_000
 WINDOWS = (40, *DEPTHS)  # candidates for a page: the first window is enough for most
@@ -84,20 +86,25 @@ class DocsCorpus:
         # The facets of all corpora that are searched together.
         self.shared_facets: Collection[str] = metadata.taxonomy.keys()
         self._collapsed = [key for key, facet in metadata.taxonomy.items() if facet.collapses_variants]
+        variants = Variants(self._store, metadata.files)
         profile = Profile(
-            weights=weights or Weights(),
+            weights=replace(weights or Weights(), max_versions=MAX_VERSIONS if variants.has_versions else None),
             promotes_documents=True,
+            secondary_documents=self._find_release_notes,
+            asks_for_secondary=asks_for_release_notes,
             windows=WINDOWS,
             # Whether a chunk is a hit must not depend on the others, or a filter would lose hits.
             skips_unrelated=True,
-            group_key=variant_key,
-            context_of=_path_and_breadcrumb,
+            group_key=variants.key,
+            is_variant=variants.are_same,
+            preferred=variants.choose_version if variants.has_versions else None,
+            context_of=self._context_of,
             is_static=True,
         )
         self._profile = tune_profile(profile, tuning)
         try:
             self._use("read")
-        except IndexDamaged as error:
+        except (IndexDamaged, IndexVersionMismatch) as error:
             self._use_memory(error)
         except BaseException:
             self._store.close()
@@ -108,10 +115,12 @@ class DocsCorpus:
         index.catch_up()
         self._retriever = Retriever(self._store, index, self._embedding, self._profile)
 
-    def _use_memory(self, error: IndexDamaged) -> None:
+    def _use_memory(self, error: IndexDamaged | IndexVersionMismatch) -> None:
         """Build the index again in memory: the published files belong to `bedstone docs build`."""
+        state = "damaged" if isinstance(error, IndexDamaged) else "outdated"
         self.problem = (
-            f"The index in {self._generation.parent} is damaged, searches use a copy in memory: {error.message}. "
+            f"The index in {self._generation.parent} is {state}, searches use a copy in memory: "
+            f"{error.message.rstrip('.')}. "
             f"Build it again with: bedstone docs build DIR --out {self._generation.parent} --rebuild-cache"
         )
         logger.error("%s", self.problem, extra={"action": "index_rebuilt"})
@@ -240,6 +249,18 @@ class DocsCorpus:
         """The place of each file among `files`, by path."""
         return {item.path: number for number, item in enumerate(self.files)}
 
+    def _find_release_notes(self) -> set[str]:
+        return {path for path, title in self.metadata.files.items() if is_release_notes(path, title)}
+
+    def _context_of(self, head: ChunkHead) -> list[str]:
+        """Return what counts as text of a chunk too: its path, its headings, what the page says of itself."""
+        about = self._abouts.get(head.document_id) if not head.position else None
+        return [head.document_id, *head.breadcrumb, *([about] if about else [])]
+
+    @cached_property
+    def _abouts(self) -> Mapping[str, str]:
+        return {item.id: about for item in self.documents() if (about := item.attributes.get(ABOUT))}
+
     @property
     def index(self) -> Path:
         """The folder of the index."""
@@ -289,6 +310,10 @@ class DocsCorpus:
         """Return words with a similar spelling for those that the corpus does not have."""
         return self._answer(lambda retriever: suggest_spellings(self._store, retriever, query))
 
+    def correct_identifiers(self, query: str) -> str | None:
+        """Return a query with its misspelt identifiers corrected; None if it has none."""
+        return self._answer(lambda retriever: correct_identifiers(self._store, retriever, query))
+
     def make_request(
         self, query: str, filters: Mapping[str, str], *, offset: int = 0, limit: int = 1, mode: Mode = "hybrid"
     ) -> SearchRequest:
@@ -317,22 +342,3 @@ def _query_embedder(origin: EmbeddingOrigin | None, embedder_for: EmbedderFor | 
     if origin is None or embedder_for is None:
         return QueryEmbedder(lambda: None)
     return QueryEmbedder(lambda: embedder_for(origin.to_json()), fingerprint=origin.fingerprint)
-
-
-def _path_and_breadcrumb(head: ChunkHead) -> list[str]:
-    return [head.document_id, *head.breadcrumb]
-
-
-def variant_key(head: ChunkHead, request: SearchRequest) -> tuple[Any, ...]:
-    """Return what language variants of a chunk share: path without the facet's segment, heading and part number."""
-    segments = head.document_id.split("/")
-    replaced = False
-    for key in request.collapsed_facets:
-        value = head.facets.get(key)
-        if value in segments:
-            segments[segments.index(value)] = "*"
-            replaced = True
-    if not replaced:
-        return (head.rowid,)
-    part = PART.search(head.id)
-    return "/".join(segments), head.heading, part[0] if part else ""

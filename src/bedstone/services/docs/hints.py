@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from bedstone.search.hits import SearchRequest
 from bedstone.search.matching import Matcher
 from bedstone.search.retriever import Retriever
-from bedstone.search.terms import WORD, normalize_query, stop_terms, terms
+from bedstone.search.terms import WORD, extract_identifiers, normalize_query, stop_terms, terms
 from bedstone.store.engine import Store
 
 MAX_HASHES_IN_ID = 8  # a path may contain #
@@ -60,6 +60,26 @@ def suggest_spellings(store: Store, retriever: Retriever, query: str) -> list[st
     unknown = _unknown_words(retriever, query)
     similar = (term for word in unknown[:MAX_MISSPELT_WORDS] for term in retriever.index.suggest_terms(word))
     return [_restore_ending(store, retriever, term) for term in similar]
+
+
+def correct_identifiers(store: Store, retriever: Retriever, query: str) -> str | None:
+    """Return a query with its misspelt identifiers as the corpus has them; None if it has no such identifier."""
+    corrected = query
+    for name in extract_identifiers(normalize_query(query)):
+        if all(map(retriever.index.document_frequency, terms(name))):
+            continue
+        if near := retriever.index.suggest_terms(name):
+            corrected = corrected.replace(name, _as_written(store, retriever, near[0]))
+    return corrected if corrected != query else None
+
+
+def _as_written(store: Store, retriever: Retriever, name: str) -> str:
+    """Return an identifier as a text has it: the index has identifiers in lower case."""
+    rowids = [item.rowid for item in retriever.select(SearchRequest(name, mode="keyword"), 1).candidates]
+    for plain in store.plain_texts(rowids).values():
+        if (start := plain.lower().find(name)) >= 0:
+            return plain[start : start + len(name)]
+    return name
 
 
 def _unknown_words(retriever: Retriever, query: str) -> list[str]:

@@ -13,6 +13,7 @@ from bedstone.services.docs.hints import Hint, significant_words
 from bedstone.services.docs.metadata import CORPUS, CorpusMetadata, Facet
 
 MAX_PAGED_HITS = 5_000
+MAX_CORRECTED_WORDS = 3  # of a query whose identifiers are corrected: a longer one has enough other words
 MAX_NAMED_WORDS = 5  # that no page has
 
 
@@ -79,6 +80,8 @@ class DocsLibrary:
         if cursor is not None:
             offset, highest = read_cursor(cursor, self._cursor_key, self._state, query, filters)
         hits, more = self._hits(query, filters, offset, limit)
+        if not offset and (page := self._search_corrected(query, filters, limit, hits)):
+            return page
         hits = [hit if hit.score <= highest else replace(hit, score=highest) for hit in hits]
         end = offset + limit
         more = more and end < MAX_PAGED_HITS
@@ -95,6 +98,22 @@ class DocsLibrary:
         corpora = self._corpora.values() if mode == "hybrid" else ()
         languages = (corpus.language_notice(query) for corpus in corpora)
         return " ".join(dict.fromkeys([*self.unavailable.values(), *filter(None, languages)])) or None
+
+    def _search_corrected(
+        self, query: str, filters: Mapping[str, str], limit: int, hits: Sequence[Hit]
+    ) -> DocPage | None:
+        """Return the hits for a query with its misspelt identifiers corrected, if they answer it better."""
+        if (hits and hits[0].score >= STRONG_SCORE) or len(significant_words(query)) > MAX_CORRECTED_WORDS:
+            return None
+        corrections = [corpus.correct_identifiers(query) for corpus in self._corpora.values()]
+        if not corrections or None in corrections:  # a corpus has them
+            return None
+        corrected = str(corrections[0])
+        better, _ = self._hits(corrected, filters, 0, limit)
+        if not better or (hits and better[0].score <= hits[0].score):
+            return None
+        hint = Hint(f"No page has {query!r} as it is written. These are the results for {corrected!r}.")
+        return DocPage(better, None, hint, self.search_notice(corrected))
 
     def read(self, chunk_id: str, context: int = 0) -> tuple[list[StoredChunk], int, int]:
         """Return a chunk with its neighbours, its position among them, and the number of chunks in the file."""
@@ -189,7 +208,7 @@ class DocsLibrary:
         found = []
         for name, corpus, inside in self._select_corpora(filters):
             hits = corpus.search(query, inside, 0, count, mode).hits
-            found += [replace(hit, head=self._with_public_ids(name, hit.head)) for hit in hits]
+            found += [self._to_public_hit(name, hit) for hit in hits]
         # Relevance means the same everywhere, unlike the scores by which a corpus ranks its candidates.
         found.sort(key=lambda hit: -hit.score)
         return found[offset : offset + limit], len(found) >= count
@@ -247,6 +266,10 @@ class DocsLibrary:
 
     def _to_public(self, corpus: str, path: str) -> str:
         return path if self._is_single else f"{corpus}/{path}"
+
+    def _to_public_hit(self, corpus: str, hit: Hit) -> Hit:
+        variants = tuple(self._to_public(corpus, item) for item in hit.variants)
+        return replace(hit, head=self._with_public_ids(corpus, hit.head), variants=variants)
 
     def _with_public_ids(self, corpus: str, head: ChunkHead) -> ChunkHead:
         if self._is_single:

@@ -102,6 +102,10 @@ class SearchHit(Result):
     metadata: dict[str, str]
     highlights: list[tuple[int, int]] = Field(description="Positions of the matching terms in the snippet")
     citation: Citation | None = None
+    variants: list[str] | None = Field(
+        None, description="Chunks that say the same: copies, or this section in other versions or ports of the page"
+    )
+    more_variants: int | None = Field(None, description="Number of variants that are not listed")
 
 
 class SearchHint(Result):

@@ -53,6 +53,7 @@ TOOL_PREFIX = re.compile(r"[A-Za-z0-9_-]{1,52}")  # the name of a tool has at mo
 SCHEME = "docs:"
 URI_PREFIX = f"{SCHEME}///"
 MARKDOWN = "text/markdown"
+MAX_LISTED_VARIANTS = 10  # of one hit
 DELIMITER = re.compile(r"--- Chunk:.*")
 
 
@@ -273,4 +274,6 @@ def _to_hit(hit: "Hit", citation: Citation) -> SearchHit:
         metadata=dict(chunk.facets),
         highlights=list(hit.snippet.highlights),
         citation=citation,
+        variants=list(hit.variants[:MAX_LISTED_VARIANTS]) or None,
+        more_variants=max(0, len(hit.variants) - MAX_LISTED_VARIANTS) or None,
     )

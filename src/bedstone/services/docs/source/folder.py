@@ -11,7 +11,7 @@ from pathlib import Path
 from bedstone.errors import InvalidInput
 from bedstone.ingest.chunking.by_heading import Strategy, chunk_blocks
 from bedstone.ingest.markdown import Block
-from bedstone.records import Chunk, Document
+from bedstone.records import ABOUT, Chunk, Document
 from bedstone.services.docs.source.front_matter import FrontMatter
 from bedstone.services.docs.source.listing import TEMPLATE_SUFFIXES, Listing, is_page, list_files
 from bedstone.services.docs.source.manifest import InvalidManifest, Manifest, Manifests
@@ -19,6 +19,7 @@ from bedstone.services.docs.source.pages import UnreadableFile, parse_page
 from bedstone.settings.own_files import OwnFiles
 
 FORMAT = "5"  # version of chunking; a new one re-chunks every file
+READING = "6"  # version of what is read beside the text; a new one reads every file again, and re-chunks what changed
 PROBLEMS = "problems"  # attribute of a document: one problem per line
 SETTLED_SECONDS = 2  # a younger file may change again without a new time stamp
 
@@ -45,6 +46,7 @@ class SourceFile:
         )
         labels = {f"facet:{key}": value for key, value in self.facets.items()}
         labels |= {PROBLEMS: "\n".join(self.problems)} if self.problems else {}
+        labels |= {ABOUT: self.front.about} if self.front.about else {}
         return Document(self.path, title, self.digest, {"signature": self.signature, **labels}), chunks
 
 
@@ -88,7 +90,7 @@ class DocumentsFolder:
             return ""
         if time.time() - status.st_mtime < SETTLED_SECONDS:
             return ""
-        parts = (repr(FORMAT), strategy_key(strategy), sorted(facets.items()), status.st_size, status.st_mtime_ns)
+        parts = (repr(READING), strategy_key(strategy), sorted(facets.items()), status.st_size, status.st_mtime_ns)
         return blake2b(f"({', '.join(map(str, parts))})".encode(), digest_size=16).hexdigest()
 
     def read(self, path: str) -> SourceFile:
@@ -102,6 +104,7 @@ class DocumentsFolder:
         front = page.front
         strategy, facets = front.apply(*self._plan(path))
         depends_on = f"{FORMAT}\n{strategy_key(strategy)}\n{sorted(facets.items())}\n".encode() + data
+        depends_on += f"\n{READING}\n{front.about}".encode() if front.about else b""
         digest = blake2b(depends_on, digest_size=16).hexdigest()
         return SourceFile(
             path=path,

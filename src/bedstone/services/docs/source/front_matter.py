@@ -15,7 +15,14 @@ LISTING = re.compile(r"^(`{3,}|~{3,}).*?^\1", re.DOTALL | re.MULTILINE)
 HINT_START = re.compile(r"<!--\s*mcp_chunking_hint")
 TOML_FRONT_MATTER = re.compile(r"\A\+\+\+[ \t]*\r?\n(.*?)^\+\+\+[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 LINE_FIELD = re.compile(r"^([A-Za-z_][\w-]*)[ \t]*[:=](?=[ \t]|\r?$)[ \t]*(.*?)\r?$", re.MULTILINE)
-LINE_FIELDS = ("title", "description")
+LINE_FIELDS = ("title", "description", "summary", "keywords")
+# What authors and site generators call the words that say what a page is about. They are searched, not shown.
+ABOUT_FIELDS = (
+    *("description", "summary", "abstract", "excerpt", "intro", "lead", "subtitle"),
+    *("linktitle", "shorttitle", "sidebarlabel", "sidebartitle", "navtitle"),
+    *("keywords", "tags", "aliases", "redirectfrom"),
+)
+MAX_ABOUT_CHARS = 2_000
 QUOTES = re.compile(r"""^(["'])(.*)\1$""")
 WORD = re.compile(r"\w")
 NULLS = ("", "~", "null")
@@ -28,6 +35,7 @@ class FrontMatter:
     body: str
     title: str = ""
     description: str = ""
+    about: str = ""  # the words of ABOUT_FIELDS, one field per line
     strategy: Strategy | None = None
     chunk_by: str | None = None
     metadata: dict[str, str] = field(default_factory=dict)
@@ -109,7 +117,7 @@ def _fields_by_line(text: str) -> dict[str, Any]:
 
 def _parse_fields(data: dict[str, Any], source: str, body: str, problems: list[str]) -> FrontMatter:
     problems = list(problems)
-    fields: dict[str, Any] = {name: _scalar(data.get(name)) for name in LINE_FIELDS}
+    fields: dict[str, Any] = {name: _scalar(data.get(name)) for name in ("title", "description")}
     if isinstance(data.get("title"), dict | list):  # `title: {expression}` is not meant as a mapping
         fields["title"] = _fields_by_line(source).get("title", "")
     metadata: dict[str, str] = {}
@@ -127,6 +135,7 @@ def _parse_fields(data: dict[str, Any], source: str, body: str, problems: list[s
     return FrontMatter(
         body=body,
         **fields,
+        about=_parse_about(data, problems),
         strategy=strategy,
         chunk_by=chunk_by,
         metadata=metadata,
@@ -139,6 +148,20 @@ def _scalar(value: Any) -> str:
     if isinstance(value, dict | list | bool) or value is None or value in NULLS:
         return ""
     return " ".join(str(value).split())
+
+
+def _parse_about(data: dict[str, Any], problems: list[str]) -> str:
+    """Return the words that say what a page is about, each text once; a list is one text."""
+    named = {re.sub(r"[_-]", "", str(key)).lower(): value for key, value in data.items()}
+    texts = []
+    for name in ABOUT_FIELDS:
+        value = named.get(name)
+        items = value if isinstance(value, list) else [value]
+        texts.append(", ".join(text for item in items if (text := _scalar(item))))
+    about = "\n".join(text for text in dict.fromkeys(texts) if text)
+    if len(about) > MAX_ABOUT_CHARS:
+        problems.append(f"front matter: only the first {MAX_ABOUT_CHARS:,} characters about the page are searched")
+    return about[:MAX_ABOUT_CHARS]
 
 
 def _parse_labels(data: Any, name: str, problems: list[str]) -> dict[str, str]:
