@@ -276,12 +276,14 @@ class Retriever:
         if self._profile.preferred is None:
             return selection, list(page)
         heads, variants, shown = self.heads(page), dict(selection.variants), []
+        taken = {candidate.rowid for candidate in page}
         for candidate in page:
             head = heads.get(candidate.rowid)
             best = self._profile.preferred(head, request) if head else None
-            if head is None or best is None or best.rowid == head.rowid:
+            if head is None or best is None or best.rowid in taken:
                 shown.append(candidate)
                 continue
+            taken.add(best.rowid)
             others = [head, *(item for item in variants.pop(head.rowid, ()) if item.rowid != best.rowid)]
             variants[best.rowid] = others
             shown.append(candidate._replace(rowid=best.rowid))
