@@ -52,11 +52,12 @@ check: setup  ## Check formatting, lint, types, import layers, generated docs, s
 	@$(BIN)/codespell
 	@$(BIN)/python scripts/check_prose.py
 
-test: check  ## Run what CI runs: the checks, and every test with branch coverage
+test: check  ## Run what CI runs: the checks, and every test
+	@$(BIN)/pytest -q -n 2 --dist loadfile
+
+coverage: setup  ## Run every test with branch coverage, and list the lines and branches that none reaches
 	@rm -rf .cache/coverage && mkdir -p .cache/coverage
 	@$(BIN)/pytest -q -n 2 --dist loadfile --cov --cov-report=
-
-coverage: setup  ## List the lines and branches that the last `make test` did not reach
 	@$(BIN)/coverage report
 
 docs: setup  ## Regenerate docs/reference and the code in docs/howto

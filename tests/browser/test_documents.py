@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
+from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
@@ -244,7 +245,8 @@ def test_reading_a_long_file_is_watched_and_stopped(server: Listening, page: Pag
     page.goto(f"{server.base}/documents")
     for name, stops_on_its_page in (("long.txt", False), ("longer.txt", True)):
         file = tmp_path / name
-        text = "\n\n".join(f"Paragraph {number} of {name} tells of tulips. " * 12 for number in range(6_000))
+        own = uuid4().hex  # no other run had this text, so no vector is cached
+        text = "\n\n".join(f"Paragraph {number} of {own} tells of tulips. " * 12 for number in range(6_000))
         file.write_text(text)
         page.goto(f"{server.base}/documents")
         page.set_input_files("#files", str(file))

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
@@ -14,7 +15,6 @@ from support.browsing import check_pages
 from support.processes import Listening, listening
 
 TOKEN = "open-sesame-please"
-LONG_TEXT = "\n\n".join(f"Paragraph {number} tells of tulips and tides. " * 12 for number in range(4_000)).encode()
 SLOW = 30_000  # milliseconds, on a busy machine
 
 
@@ -50,6 +50,12 @@ def write_runs(folder: Path) -> None:
         (folder / f"2026010{number + 1}-mine.json").write_text(json.dumps(report))
 
 
+def long_text() -> bytes:
+    """Return a text that takes a while: no other run had it, so no vector is cached."""
+    own = uuid4().hex
+    return "\n\n".join(f"Paragraph {number} of {own} tells of tulips. " * 12 for number in range(4_000)).encode()
+
+
 def upload(page: Page, base: str, name: str, content: bytes) -> None:
     """Send a file as the page Documents does."""
     page.goto(f"{base}/activity")
@@ -64,7 +70,7 @@ def log_in(page: Page) -> None:
 
 
 def test_work_is_followed_live_and_stopped_without_a_reload(server: Listening, page: Page) -> None:
-    upload(page, server.base, "long.txt", LONG_TEXT)
+    upload(page, server.base, "long.txt", long_text())
     page.goto(f"{server.base}/activity")
     row = page.get_by_role("listitem").filter(has=page.get_by_role("link", name="long.txt"))
     bar = row.get_by_role("progressbar")
@@ -138,7 +144,7 @@ def test_the_page_says_that_it_is_logged_out_and_goes_on_after_a_login(
     page, other = context.new_page(), context.new_page()
     page.goto(f"{guarded.base}/activity")
     log_in(page)
-    upload(page, guarded.base, "long.txt", LONG_TEXT)
+    upload(page, guarded.base, "long.txt", long_text())
     expect(page.get_by_role("progressbar")).to_be_visible(timeout=SLOW)
     other.goto(guarded.base)
     other.get_by_role("button", name="Log out").click()
