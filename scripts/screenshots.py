@@ -80,7 +80,7 @@ def main() -> None:
 @contextmanager
 def serve_demo() -> Iterator[Listening]:
     """Serve a copy of the demo content, with a corrupt file and two runs of an evaluation."""
-    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir()  # fails if it exists: this run deletes the folder at its end
     demo = shutil.copytree(ROOT / "demo", FOLDER / "demo")
     try:
         data, corrupt = FOLDER / "data", FOLDER / "corrupt.pdf"
