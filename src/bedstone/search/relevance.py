@@ -94,10 +94,9 @@ class QueryTerms:
     def weigh(self, matches: Sequence[Match], length: int, nearness: float | None = None) -> Evidence:
         """Weigh the matches of a text, of which the first `length` characters are the body and the rest its context."""
         body_end = bisect_left(matches, (length,))
-        context = {term for _, _, term in matches[body_end:]}
-        body = [(start, term) for start, _, term in matches[:body_end]]
-        together = sum(self.weights[term] for term in context)
-        together += self._densest([place for place in body if place[1] not in context])
+        body, context = matches[:body_end], {term for _, _, term in matches[body_end:]}
+        together = sum([self.weights[term] for term in context])
+        together += self._densest([match for match in body if match[2] not in context] if context else body)
         covered = together / self.total if self.total else 0.0
         return Evidence(covered, log(1 + self._bm25(body, context, length)), nearness)
 
@@ -109,26 +108,31 @@ class QueryTerms:
         """Return the share of the query's weight that some of its terms have."""
         return sum(self.weights[term] for term in terms) / self.total if self.total else 1.0
 
-    def _densest(self, places: Sequence[tuple[int, str]]) -> float:
+    def _densest(self, places: Sequence[Match]) -> float:
         """Return the largest weight of different terms within one window."""
         best = current = 0.0
-        first, counts = 0, dict.fromkeys(self.weights, 0)
-        for start, term in places:
+        first, counts = 0, dict.fromkeys([term for _, _, term in places], 0)
+        absent = len(counts)
+        for start, _, term in places:
             if not counts[term]:
                 current += self.weights[term]
+                absent -= 1
             counts[term] += 1
             while start - places[first][0] > WINDOW:
-                left = places[first][1]
+                left = places[first][2]
                 counts[left] -= 1
                 if not counts[left]:
                     current -= self.weights[left]
+                    absent += 1
                 first += 1
             best = max(best, current)
+            if not absent:  # no window can have more
+                break
         return best
 
-    def _bm25(self, body: Sequence[tuple[int, str]], context: Set[str], length: int) -> float:
+    def _bm25(self, body: Sequence[Match], context: Set[str], length: int) -> float:
         counts = dict.fromkeys(context, CONTEXT_TIMES)
-        for _, term in body:
+        for _, _, term in body:
             counts[term] = counts.get(term, 0) + 1
         norm = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length / USUAL_LENGTH)
         return sum(self.weights[term] * count * (1 + SATURATION) / (count + norm) for term, count in counts.items())

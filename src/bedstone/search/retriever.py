@@ -307,20 +307,23 @@ class Retriever:
                 seen, length = matcher.find(split_camel(plain + context)), len(split_camel(plain))
             evidence = query.weigh(seen, length, nearness(candidate.cosine, min_similarity))
             scores.append(relevance(query, evidence, plan.kind, plan.language_share))
+            drafts.append((candidate, head, chunk, plain, document, found))
+        hits = []
+        for (candidate, head, chunk, plain, document, found), score in zip(
+            drafts, make_non_increasing(scores), strict=True
+        ):
+            if score < request.min_score:
+                continue
             shown, place = Snippet(""), None
             nearest = selection.ranking.passage(candidate.rowid)
             if self._profile.has_snippets:
                 shown = snippet(plain, matcher, nearest, found)
             else:
                 place = matched_place(head, len(plain), found, query.weights, nearest)
-            variants = tuple(other.id for other in selection.variants.get(candidate.rowid, ()))
+            variants = tuple([other.id for other in selection.variants.get(candidate.rowid, ())])
             matched_by = candidate.matched_by(min_similarity)
-            drafts.append(Hit(head, 0.0, matched_by, shown, plain, chunk, document, place, variants))
-        return [
-            replace(hit, score=round(score, 4))
-            for hit, score in zip(drafts, make_non_increasing(scores), strict=True)
-            if score >= request.min_score
-        ]
+            hits.append(Hit(head, round(score, 4), matched_by, shown, plain, chunk, document, place, variants))
+        return hits
 
     def _read(self, page: Sequence[Candidate]) -> Iterator[tuple[Candidate, ChunkHead, StoredChunk | None, str]]:
         """Yield candidates with what the page needs of them; those deleted in the meantime are left out."""
@@ -443,5 +446,9 @@ def break_ties(
         heads = read_heads(candidates[start:end])
         for _, tied in groupby(candidates[start:end], key=attrgetter("score")):
             existing = [(candidate, heads[candidate.rowid]) for candidate in tied if candidate.rowid in heads]
-            yield from sorted(existing, key=lambda pair: pair[1].id)
+            yield from sorted(existing, key=_chunk_id) if len(existing) > 1 else existing
         start = end
+
+
+def _chunk_id(pair: tuple[Candidate, ChunkHead]) -> str:
+    return pair[1].id

@@ -47,6 +47,8 @@ SMALL_BATCH = 50  # where others wait for the index, or for its end
 # Each commit leaves a segment that every search must visit; a process killed before one repeats the work.
 CHANGES_PER_COMMIT = 20_000
 SUGGESTION_PREFIX = 2  # letters at the beginning of a misspelt word that are taken as correct
+MIN_LIKENESS = 0.75  # of a suggestion, as difflib measures it
+MIN_LENGTH_SHARE = MIN_LIKENESS / (2 - MIN_LIKENESS)  # of two texts that are so alike
 MIN_QUOTED_TERMS = 4  # shorter queries name a subject as often as they quote
 QUOTATION_SLOP = 3  # words
 MAX_QUERY_WORDS = 100
@@ -70,6 +72,8 @@ STRETCH_WEIGHT = 0.95
 # A chunk without a body scores half; tantivy can apply weights too, but would then visit every match.
 MIN_BODY_CHARACTERS = 20
 BARE_HEADING_WEIGHT = 0.5
+MIN_COMMON_CHUNKS = 2_000  # a pair of words that each stand in more chunks, and in 15 % of all, is not looked for
+COMMON_SHARE = 0.15
 MAX_DEPTH = 2_000  # hits to read in search of others than bare headings and versions of one section
 SPARE_HITS = 20  # read beyond the limit, to replace chunks without a body
 BY_SCORE = itemgetter(0)
@@ -201,8 +205,9 @@ class KeywordIndex:
             weighted = [
                 (score * LABEL_WEIGHTS[label & LABELS], label >> LABEL_BITS)
                 for (score, _), label in zip(found, labels, strict=True)
-                if weights.in_stretches or not label & IS_STRETCH
             ]
+            if not weights.in_stretches:
+                weighted = [hit for hit, label in zip(weighted, labels, strict=True) if not label & IS_STRETCH]
             best = sorted(weighted, key=BY_SCORE, reverse=True)
             best = _best_of_each(best) if has_stretches else best
             is_deepest = len(found) < depth or depth > MAX_DEPTH
@@ -260,7 +265,10 @@ class KeywordIndex:
         """
         field = "names" if extract_identifiers(word) else "all"
         alike = self._searcher.terms_with_prefix(field, word.lower()[:SUGGESTION_PREFIX])
-        near = get_close_matches(word.lower(), [term for term, _ in alike], n=3, cutoff=0.75)
+        # The others are not alike, and the comparison would find that out in ten times the time.
+        shortest, longest = len(word) * MIN_LENGTH_SHARE, len(word) / MIN_LENGTH_SHARE
+        terms = [term for term, _ in alike if shortest <= len(term) <= longest]
+        near = get_close_matches(word.lower(), terms, n=3, cutoff=MIN_LIKENESS)
         return [term for term in near if term != word.lower()]
 
     def _query(self, text: str, weights: Weights) -> Query | None:
@@ -302,8 +310,13 @@ class KeywordIndex:
         """Return queries for the whole text as a phrase, and for each pair of neighbours; one word would panic."""
         if not weights.proximity:
             return []
-        # Pairs with a stop word add little, and cost more than everything else together.
-        pairs = [pair for pair in pairwise(every) if stop_terms().isdisjoint(pair)]
+        # Pairs with a stop word, or of words that much of a large corpus has, add little and cost more than the rest.
+        common = max(MIN_COMMON_CHUNKS, COMMON_SHARE * self._searcher.num_docs)
+        pairs = [
+            pair
+            for pair in pairwise(every)
+            if stop_terms().isdisjoint(pair) and min(map(self._document_frequency, pair)) < common
+        ]
         phrases: dict[tuple[str, tuple[str, ...]], float] = {}
         if len(every) > 1:
             phrases = {("all", tuple(every)): PHRASE_WEIGHT, ("head", tuple(every)): HEAD_PHRASE_WEIGHT}

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from pathlib import PurePosixPath
 
 from bedstone.search.hits import SearchRequest
+from bedstone.search.index import IndexQuery
 from bedstone.search.matching import Matcher
 from bedstone.search.retriever import Retriever
 from bedstone.search.terms import WORD, extract_identifiers, normalize_query, stop_terms, terms
@@ -45,8 +46,8 @@ def nearest_ids(store: Store, paths: Sequence[str], chunk_id: str) -> list[str]:
 
 def unknown_words(retriever: Retriever, query: str) -> list[str]:
     """Return the words of a query that no chunk has, not even as parts of an identifier."""
-    words = _unknown_words(retriever, query)
-    return [word for word in words if not retriever.select(SearchRequest(word, mode="keyword"), 1).candidates]
+    index = retriever.index
+    return [word for word in _unknown_words(retriever, query) if not index.search(IndexQuery(word, limit=1)).candidates]
 
 
 def significant_words(query: str) -> list[str]:
