@@ -37,7 +37,7 @@ $(VENV_PYTHON):
 
 $(MODEL_READY): $(wildcard $(MODEL)/*.py $(MODEL)/*.toml $(MODEL)/*.txt $(MODEL)/*.json $(MODEL)/src/*/*.py) | $(VENV_PYTHON)
 	@echo "Building the embedding model, once ..."
-	@rm -rf $(WHEELS) $(MODEL)/src/bedstone_minilm/model.onnx $(MODEL)/src/bedstone_minilm/tokenizer.json
+	@rm -rf $(WHEELS) $(MODEL)/src/bedstone_minilm/model.* $(MODEL)/src/bedstone_minilm/*.json
 	@mkdir -p $(WHEELS) && $(WHEEL) $(MODEL) && touch $@
 
 run: setup  ## Serve the demo content and the web page on http://localhost:3000

@@ -25,14 +25,16 @@ CHECKSUMS = {
 }
 LEAST_COSINE = {"fp32": 0.9999, "int8": 0.98}
 FUSED = "com.microsoft"
+WEIGHTS = "model.data"
+FIRST_CONSTANT = "constant_0"  # the word vectors, because the graph begins with them
 
 Tensors = dict[str, np.ndarray[Any, np.dtype[Any]]]
 
 
 def make_model(target: Path) -> None:
-    """Write model.onnx and tokenizer.json into a folder; what is there already is left alone."""
+    """Write the model, its weights and the tokenizer into a folder; what is there already is left alone."""
     model, tokenizer = target / "model.onnx", target / "tokenizer.json"
-    if model.exists() and tokenizer.exists():
+    if model.exists():
         return
     with TemporaryDirectory() as folder:
         work = Path(folder)
@@ -51,7 +53,27 @@ def make_model(target: Path) -> None:
         tokenizer.write_bytes(files["tokenizer.json"])
         check(plain, tokenizer, LEAST_COSINE["fp32"])
         check(small, tokenizer, LEAST_COSINE["int8"])
-        model.write_bytes(small.read_bytes())
+        save(onnx.load(small), target)
+        check(model, tokenizer, LEAST_COSINE["int8"])
+
+
+def save(model: onnx.ModelProto, target: Path) -> None:
+    """Write the weights beside the graph, which lets them be mapped, and say where the word vectors are."""
+    graph = target / "model.tmp"
+    (target / WEIGHTS).unlink(missing_ok=True)  # it would be appended to
+    onnx.save(model, graph, save_as_external_data=True, location=WEIGHTS, size_threshold=1024)
+    (target / WEIGHTS).chmod(0o644)  # written for its owner only
+    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+    table, scale, zero = (tensors[f"{FIRST_CONSTANT}_{part}"] for part in ("quantized", "scale", "zero_point"))
+    places = {entry.key: entry.value for entry in table.external_data}
+    words = {
+        "offset": int(places["offset"]),
+        "shape": list(table.dims),
+        "scale": float(numpy_helper.to_array(scale)),
+        "zero": int(numpy_helper.to_array(zero)),
+    }
+    (target / "words.json").write_text(json.dumps(words), encoding="utf-8")
+    graph.replace(target / "model.onnx")  # the last file: a folder without it is made again
 
 
 def fetch(work: Path) -> dict[str, bytes]:

@@ -1,7 +1,6 @@
 """Embedding a corpus in part: what the model gets, what is estimated, and that it goes on where it was."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from bedstone.search.embedders import ESTIMATOR
 from bedstone.search.embedders.hashing import HashingEmbedder
 from bedstone.search.embedders.minilm import MiniLm
 from bedstone.search.estimates import Estimator, to_units
-from bedstone.search.word_table import WordTable
 from bedstone.store.engine import Store
 from bedstone.store.engines.memory import MemoryStore
 
@@ -137,21 +135,10 @@ def test_an_embedder_without_sketches_embeds_everything() -> None:
 
 def test_sketches_have_the_spans_of_passages_and_tell_listings_from_sentences() -> None:
     model = MiniLm()
-    assert model.sketch is not None
     for text in (f"{SUBJECTS[0]}. " * 60, LISTING * 10, "", "One sentence is short."):
         assert [(item.start, item.end) for item in model.sketch("Title", text)] == model.split("Title", text)
     assert not any(item.is_listing for item in model.sketch("Title", f"{SUBJECTS[1]}. " * 60))
     assert all(item.is_listing for item in model.sketch("Fields", LISTING * 10))
-
-
-def test_a_model_file_that_is_laid_out_in_another_way_has_no_word_table(tmp_path: Path) -> None:
-    assert WordTable.read(tmp_path / "missing.onnx") is None
-    (tmp_path / "other.onnx").write_bytes(b"\x0a\x03abc\x3a\x02\x0a\x00")
-    assert WordTable.read(tmp_path / "other.onnx") is None
-    (tmp_path / "broken.onnx").write_bytes(bytes(range(256)) * 20)
-    assert WordTable.read(tmp_path / "broken.onnx") is None
-    (tmp_path / "empty.onnx").write_bytes(b"")
-    assert WordTable.read(tmp_path / "empty.onnx") is None
 
 
 def test_an_estimator_learns_a_map_and_keeps_it_as_text() -> None:

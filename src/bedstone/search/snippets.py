@@ -42,7 +42,8 @@ def _merge(matches: Sequence[Match]) -> list[tuple[int, int]]:
 
 def _cut(plain: str, begin: int, end: int, places: Sequence[tuple[int, int]]) -> Snippet:
     """Return a stretch of a text with folded white space and dots for what is omitted, and the places in it."""
-    text, highlights, at = "", [], begin
+    text, at = "", begin
+    highlights: list[tuple[int, int]] = []
     for start, stop in places:
         text += _fold(plain[at:start]) if highlights else _fold(plain[at:start]).lstrip()
         highlights.append((len(text), len(text) + stop - start))

@@ -47,7 +47,7 @@ class MiniLm:
     @cached_property
     def fingerprint(self) -> str:
         digest = sha256()
-        for path in (model.MODEL, model.TOKENIZER):
+        for path in (model.MODEL, model.WEIGHTS, model.TOKENIZER):
             with path.open("rb") as file:
                 while part := file.read(2**20):  # 24 MB at once would raise the peak memory of the server
                     digest.update(part)
@@ -69,10 +69,9 @@ class MiniLm:
         return [(offsets[start][0], offsets[end - 1][1]) for start, end in _windows(len(offsets))]
 
     @cached_property
-    def sketch(self) -> Sketcher | None:
-        """Describes passages by their word vectors; None if the model file does not show them."""
-        table = WordTable.read(model.MODEL)
-        return _Sketches(self._tokenizer, table) if table is not None else None
+    def sketch(self) -> Sketcher:
+        """Describes passages by their word vectors."""
+        return _Sketches(self._tokenizer, WordTable.open(model.WEIGHTS, model.WORDS))
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Embed one text at a time: int8 activations share a scale within a batch, which changes vectors (cosine 0.99).
