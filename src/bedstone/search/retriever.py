@@ -304,7 +304,8 @@ class Retriever:
             seen = found = matcher.find(plain + context)
             length = len(plain)
             if not found and candidate.keyword_score is not None:  # the index knows the parts of identifiers too
-                seen, length = matcher.find(split_camel(plain + context)), len(split_camel(plain))
+                parts = split_camel(plain)
+                seen, length = matcher.find(parts + split_camel(context)), len(parts)
             evidence = query.weigh(seen, length, nearness(candidate.cosine, min_similarity))
             scores.append(relevance(query, evidence, plan.kind, plan.language_share))
             drafts.append((candidate, head, chunk, plain, document, found))

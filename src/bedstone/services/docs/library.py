@@ -222,8 +222,11 @@ class DocsLibrary:
 
     def _doubt(self, query: str, hits: Sequence[Hit]) -> Hint | None:
         """Return a hint where hits share a word with the query by chance."""
-        best, words = hits[0], significant_words(query)
-        if len(words) == 1 or best.score >= (GOOD_SCORE if "semantic" in best.matched_by else STRONG_SCORE):
+        best = hits[0]
+        if best.score >= (GOOD_SCORE if "semantic" in best.matched_by else STRONG_SCORE):
+            return None
+        words = significant_words(query)
+        if len(words) == 1:
             return None
         missing = [corpus.unknown_words(query) for corpus in self._corpora.values()]
         unknown = [word for word in missing[0] if all(word in others for others in missing)]
