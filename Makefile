@@ -8,7 +8,7 @@ VENV_PYTHON := $(BIN)/python$(if $(WINDOWS),.exe)
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test coverage docs bench bench-server bench-search bench-knowledge bench-salesforce bench-pages soak bombs conformance outside-clients platforms screenshots animation clean
+.PHONY: help setup run check test coverage docs bench bench-server bench-search bench-knowledge bench-salesforce bench-pages scale-model soak bombs conformance outside-clients platforms screenshots animation clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ bench-salesforce: setup  ## Measure the SOQL parser, the demo org and the schema
 
 bench-pages: setup  ## Measure the pages with 10,000 documents and 4,818 objects
 	@PYTHONPATH=tests:benchmarks $(BIN)/python benchmarks/bench_pages.py
+
+scale-model: setup  ## Simulate shards, replicas, queues and failures (SEARCH_TIMES=1 measures the times it starts from)
+	@$(BIN)/python benchmarks/$(if $(SEARCH_TIMES),search_times.py,scale_model.py)
 
 soak: setup  ## Kill the server repeatedly at random moments (KILLS=60)
 	@PYTHONPATH=tests $(BIN)/python tests/soak/knowledge.py $(if $(KILLS),--kills $(KILLS))

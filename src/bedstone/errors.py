@@ -17,7 +17,7 @@ BedstoneError
 │   └── ArticleNotFound, ObjectNotFound, RecordNotFound, UnknownOrg, OrgNotFound
 ├── Unavailable                 wait, or ask an administrator
 │   ├── ReadOnly
-│   ├── StoreUnavailable, StoreDamaged                                   (store)
+│   ├── StoreUnavailable, StoreDamaged, MoveMismatch                     (store)
 │   ├── IndexDamaged, IndexUnwritable                                    (search)
 │   ├── StoreMismatch, TextMissing, OriginalMissing, RenderingBusy       (services.knowledge)
 │   ├── KbUnreadable                                                     (services)

@@ -446,6 +446,7 @@ def test_requests_to_cancel_of_earlier_versions_are_moved(tmp_path: Path) -> Non
     with closing(sqlite3.connect(tmp_path / "store.sqlite")) as db:
         db.execute("DROP TABLE cancel_request")
         db.executemany("INSERT INTO setting VALUES (?, '')", [("cancel:one",), ("cancel:two",), ("cancelled",)])
+        db.execute("PRAGMA user_version = 2")
         db.commit()
     store = SqliteStore(tmp_path / "store.sqlite")
     assert store.cancel_requests() == {"one", "two"}

@@ -21,6 +21,7 @@ COMMANDS = {
     "salesforce": "bedstone.cli.salesforce:salesforce",
     "eval": "bedstone.cli.evaluate:evaluation",
     "tune": "bedstone.cli.tune:tune",
+    "migrate-data": "bedstone.cli.migrate:migrate_data",
     "settings": "bedstone.cli.settings:settings",
     "doctor": "bedstone.cli.doctor:doctor",
     "install": "bedstone.cli.install:install",

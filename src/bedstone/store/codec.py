@@ -20,6 +20,10 @@ from bedstone.records import (
 )
 from bedstone.store.engine import StoreDamaged
 
+# What is read and written by name: a newer version may add columns while this one goes on.
+DOCUMENT_COLUMNS = "id, title, digest, metadata"
+CHANGE_COLUMNS = "seq, stamp, kind, first, last, gone_first, gone_last"
+TASK_COLUMNS = "id, kind, status, created, details, started, finished, attempts"
 # A task's outcome shares one JSON object with its payload.
 OUTCOME_KEYS = frozenset({"progress", "share", "result", "error", "message", "dismissed", "retry"})
 

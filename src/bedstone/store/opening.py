@@ -1,9 +1,12 @@
 """Open a store by its address."""
 
+import json
 from pathlib import Path
 
 from bedstone.store import STORES
-from bedstone.store.engine import Store
+from bedstone.store.engine import Store, StoreUnavailable
+
+UNFINISHED_MOVE = "unfinished_move"  # the value of a store that `bedstone migrate-data` is filling
 
 
 def open_store(address: str | Path, *, read_only: bool = False, durable: bool = False) -> Store:
@@ -14,4 +17,24 @@ def open_store(address: str | Path, *, read_only: bool = False, durable: bool = 
     if isinstance(address, Path):
         address = f"sqlite:{address}"
     name = address.partition(":")[0]
-    return STORES.load(name).open(address, read_only=read_only, durable=durable)
+    store = STORES.load(name).open(address, read_only=read_only, durable=durable)
+    try:
+        _check_complete(store)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _check_complete(store: Store) -> None:
+    """Raise `StoreUnavailable` for a store that has only a part of what is being moved to it."""
+    if (value := store.get_value(UNFINISHED_MOVE)) is not None:
+        raise StoreUnavailable(incomplete_message(json.loads(value)["to"]))
+
+
+def incomplete_message(place: str) -> str:
+    """Return what is wrong with the target of a move that has not ended."""
+    return (
+        f"The store {place} is incomplete: moving a base to it has not ended. Repeat `bedstone migrate-data` until it "
+        "says that everything was moved."
+    )

@@ -1,4 +1,4 @@
-"""The SQL of the SQLite engine: its tables, and conditions on documents."""
+"""The SQL of the SQLite engine: how a connection is set up, and conditions on documents."""
 
 import json
 import re
@@ -10,68 +10,6 @@ from typing import Any
 
 from bedstone.store.filters import AttributeBetween, AttributeContains, AttributeHas, AttributeIn, Condition, Order
 
-SCHEMA_VERSION = 2
-SCHEMA = """
-CREATE TABLE document(id TEXT PRIMARY KEY, title TEXT NOT NULL, digest TEXT NOT NULL, metadata TEXT NOT NULL);
-CREATE TABLE chunk(
-    rowid INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT NOT NULL UNIQUE,
-    document TEXT NOT NULL REFERENCES document(id) ON DELETE CASCADE,
-    position INTEGER NOT NULL,
-    level INTEGER NOT NULL,
-    breadcrumb TEXT NOT NULL,
-    heading TEXT NOT NULL,
-    page INTEGER,
-    facets INTEGER NOT NULL REFERENCES facets(id),
-    text BLOB NOT NULL,
-    plain BLOB NOT NULL
-);
-CREATE INDEX chunk_of_document ON chunk(document, position);
-CREATE TABLE facets(id INTEGER PRIMARY KEY, pairs TEXT NOT NULL UNIQUE);
-CREATE TABLE passage(
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    chunk INTEGER NOT NULL REFERENCES chunk(rowid) ON DELETE CASCADE,
-    start INTEGER NOT NULL,
-    "end" INTEGER NOT NULL,
-    vector BLOB NOT NULL
-);
-CREATE INDEX passage_of_chunk ON passage(chunk, start);
-CREATE TABLE change(
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    stamp INTEGER NOT NULL,
-    kind TEXT NOT NULL,
-    first INTEGER NOT NULL,
-    last INTEGER NOT NULL,
-    gone_first INTEGER NOT NULL,
-    gone_last INTEGER NOT NULL
-);
-CREATE TABLE task(
-    id TEXT PRIMARY KEY,
-    kind TEXT NOT NULL,
-    status TEXT NOT NULL,
-    created REAL NOT NULL,
-    details TEXT NOT NULL,
-    started REAL,
-    finished REAL,
-    attempts INTEGER NOT NULL
-);
-CREATE INDEX task_by_status ON task(status, created);
-CREATE TABLE setting(name TEXT PRIMARY KEY, value TEXT NOT NULL);
-"""
-# Added since the schema got its version; a store without them is complete.
-ADDITIONS = """
-CREATE INDEX IF NOT EXISTS document_by_digest ON document(digest);
-CREATE INDEX IF NOT EXISTS document_by_added ON document(CAST(json_extract(metadata, '$.added') AS REAL) DESC, id);
-CREATE INDEX IF NOT EXISTS document_by_contexts ON document(json_extract(metadata, '$.contexts'), id);
-CREATE INDEX IF NOT EXISTS document_by_source ON document(json_extract(metadata, '$.source'));
-CREATE INDEX IF NOT EXISTS document_by_filename ON document(json_extract(metadata, '$.filename'));
-CREATE INDEX IF NOT EXISTS document_by_state ON document(
-    json_extract(metadata, '$.status'), json_extract(metadata, '$.format'), json_extract(metadata, '$.method')
-);
-CREATE INDEX IF NOT EXISTS task_by_finished ON task(finished, id);
-CREATE TABLE IF NOT EXISTS cancel_request(task TEXT PRIMARY KEY);
-"""
-OLD_CANCEL_PREFIX = "cancel:"  # where earlier versions kept requests to cancel, among the named values
 PRAGMAS = """
 PRAGMA synchronous = NORMAL;
 PRAGMA foreign_keys = ON;
@@ -96,21 +34,12 @@ coalesce((
 
 def add_functions(connection: sqlite3.Connection) -> None:
     """Add the functions that conditions and orders use."""
-    connection.create_function("fold_case", 1, str.lower, deterministic=True)  # SQLite's own knows ASCII only
+    connection.create_function("fold_case", 1, _fold_case, deterministic=True)  # SQLite's own knows ASCII only
     connection.create_function("repair_json", 1, _repair_json, deterministic=True)
 
 
-def move_cancel_requests(connection: sqlite3.Connection) -> None:
-    """Move the requests to cancel that an earlier version kept among the named values."""
-    old = (len(OLD_CANCEL_PREFIX), OLD_CANCEL_PREFIX)
-    if connection.execute("SELECT 1 FROM setting WHERE substr(name, 1, ?) = ?", old).fetchone():
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute(
-            "INSERT OR IGNORE INTO cancel_request SELECT substr(name, ?) FROM setting WHERE substr(name, 1, ?) = ?",
-            (old[0] + 1, *old),
-        )
-        connection.execute("DELETE FROM setting WHERE substr(name, 1, ?) = ?", old)
-        connection.execute("COMMIT")
+def _fold_case(text: str | None) -> str | None:
+    return None if text is None else text.lower()
 
 
 def _repair_json(text: str | None) -> str:

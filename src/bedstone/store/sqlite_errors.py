@@ -38,6 +38,6 @@ def write_and_undo(writer: sqlite3.Connection) -> None:
     """Write a named value and undo it, to find out whether anything can be written."""
     writer.execute("BEGIN IMMEDIATE")
     try:
-        writer.execute("INSERT OR REPLACE INTO setting VALUES ('probe', '')")
+        writer.execute("INSERT OR REPLACE INTO setting(name, value) VALUES ('probe', '')")
     finally:
         roll_back(writer)

@@ -4,10 +4,10 @@ import sqlite3
 from pathlib import Path
 
 from bedstone.permissions import create_private_file, make_private_folder
-from bedstone.store.engine import StoreVersionMismatch
-from bedstone.store.sql import ADDITIONS, PRAGMAS, SCHEMA, SCHEMA_VERSION, move_cancel_requests
+from bedstone.store.sql import PRAGMAS
 from bedstone.store.sqlite_checks import check_quickly
 from bedstone.store.sqlite_errors import translate_errors
+from bedstone.store.sqlite_schema import check_readable_version, migrate, read_version
 
 BUSY_SECONDS = 10
 
@@ -31,20 +31,9 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, durable: bool) -> No
     connection.executescript(PRAGMAS)
     if durable:
         connection.execute("PRAGMA synchronous = FULL")
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version == 0:
-        _create(connection)
-    elif version != SCHEMA_VERSION:
-        raise StoreVersionMismatch(f"{path} was written by another version of Bedstone.")
-    check_quickly(connection, path)
-    connection.executescript(ADDITIONS)
-    move_cancel_requests(connection)
-
-
-def _create(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    if connection.execute("PRAGMA user_version").fetchone()[0] == 0:  # else another process was faster
-        for statement in SCHEMA.split(";\n"):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    connection.execute("COMMIT")
+    if found := read_version(connection):
+        check_readable_version(found, path)
+        check_quickly(connection, path)  # before a migration reads a damaged file
+    migrate(connection, path)
+    if not found:
+        check_quickly(connection, path)

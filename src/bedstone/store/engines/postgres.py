@@ -1,8 +1,6 @@
 """The store in a PostgreSQL schema: for several servers, and for bases that one machine does not hold."""
 
-import hashlib
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self
 
 from psycopg import Cursor
@@ -18,7 +16,15 @@ from bedstone.records import (
     StoredPassage,
     Task,
 )
-from bedstone.store.codec import decode_chunk, decode_document, decode_facets, decode_head, decode_text
+from bedstone.store.codec import (
+    CHANGE_COLUMNS,
+    DOCUMENT_COLUMNS,
+    decode_chunk,
+    decode_document,
+    decode_facets,
+    decode_head,
+    decode_text,
+)
 from bedstone.store.filters import Condition, Order
 from bedstone.store.postgres.address import Address
 from bedstone.store.postgres.checks import check_completely
@@ -26,19 +32,20 @@ from bedstone.store.postgres.conditions import attribute, number, order_clause, 
 from bedstone.store.postgres.connections import Database, Unchanged, to_integers
 from bedstone.store.postgres.errors import translate_errors
 from bedstone.store.postgres.listening import Listener
-from bedstone.store.postgres.schema import MIGRATIONS, check_version, migrate
+from bedstone.store.postgres.schema import MIGRATIONS, migrate
 from bedstone.store.postgres.task_table import TaskTable
-from bedstone.store.postgres.writing import EncodedDocument, Writer, prune_changes
+from bedstone.store.postgres.writing import EncodedDocument, Writer, prune_changes, text_key
+from bedstone.store.versions import check_version
 
 FIRST_PAGE = 16  # rows; callers that want the first one only should not wait for many
 MAX_PAGE = 1_024
-DOCUMENT_COLUMNS = "id, title, digest, metadata"
 HEAD_COLUMNS = "c.number, c.document, c.position, c.id, c.heading, c.level, c.breadcrumb, f.pairs, c.page"
 CHUNK_COLUMNS = f"{HEAD_COLUMNS}, c.text, c.plain"
 FROM_CHUNK = "FROM chunk c JOIN facets f ON f.id = c.facets"
 WITH_NUMBERS = "WHERE c.number = ANY(%s::bigint[])"
-CHANGE_COLUMNS = "seq, stamp, kind, first, last, gone_first, gone_last"
-PUT_VALUE = "INSERT INTO setting VALUES (%s, %s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+PUT_VALUE = (
+    "INSERT INTO setting(key, name, value) VALUES (%s, %s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+)
 
 
 class PostgresStore(TaskTable):
@@ -105,12 +112,6 @@ class PostgresStore(TaskTable):
     def find_by_digest(self, digest: str) -> Document | None:
         rows = self._read(f"SELECT {DOCUMENT_COLUMNS} FROM document WHERE digest = %s LIMIT 1", digest)
         return _document(rows[0]) if rows else None
-
-    def digests(self) -> dict[str, str]:
-        return dict(self._pairs("SELECT id, digest FROM document"))
-
-    def titles(self) -> dict[str, str]:
-        return dict(self._pairs("SELECT id, title FROM document ORDER BY id"))
 
     def document(self, document_id: str) -> Document | None:
         rows = self._read(f"SELECT {DOCUMENT_COLUMNS} FROM document WHERE id = %s", document_id)
@@ -210,13 +211,6 @@ class PostgresStore(TaskTable):
         query = "SELECT id, vector FROM passage WHERE id = ANY(%s::bigint[])"
         return dict(self._pairs(query, to_integers(passage_ids)))
 
-    def facets(self) -> Mapping[str, Sequence[str]]:
-        values: dict[str, set[str]] = {}
-        for (pairs,) in self._read("SELECT pairs FROM facets WHERE id IN (SELECT facets FROM chunk)"):
-            for key, value in json.loads(pairs).items():
-                values.setdefault(key, set()).add(value)
-        return {key: sorted(found) for key, found in sorted(values.items())}
-
     def counts(self) -> Counts:
         tables = ("document", "chunk", "passage")
         (row,) = self._read("SELECT " + ", ".join(f"(SELECT count(*) FROM {table})" for table in tables))
@@ -225,10 +219,6 @@ class PostgresStore(TaskTable):
     def changes(self, after: int, limit: int = 1000) -> list[Change]:
         query = f"SELECT {CHANGE_COLUMNS} FROM change WHERE seq > %s ORDER BY seq LIMIT %s"
         return [Change(*row) for row in self._read(query, after, limit)]
-
-    def last_change(self) -> Change | None:
-        rows = self._read(f"SELECT {CHANGE_COLUMNS} FROM change ORDER BY seq DESC LIMIT 1")
-        return Change(*rows[0]) if rows else None
 
     def prune_changes(self, keep: int) -> None:
         """Keep about the last `keep` changes; this happens by itself after many."""
@@ -253,7 +243,7 @@ class PostgresStore(TaskTable):
 
     def check_writable(self) -> None:
         def write_and_undo(cursor: Cursor[Any]) -> None:
-            cursor.execute(PUT_VALUE.encode(), [_value_key("probe"), "probe", ""])
+            cursor.execute(PUT_VALUE.encode(), [text_key("probe"), "probe", ""])
             raise Unchanged
 
         self._database.write(write_and_undo)
@@ -262,7 +252,7 @@ class PostgresStore(TaskTable):
         return check_completely(self._database, on_progress)
 
     def get_value(self, name: str) -> str | None:
-        rows = self._read("SELECT value FROM setting WHERE key = %s", _value_key(name))
+        rows = self._read("SELECT value FROM setting WHERE key = %s", text_key(name))
         return str(rows[0][0]) if rows else None
 
     def list_values(self, prefix: str) -> dict[str, str]:
@@ -270,10 +260,10 @@ class PostgresStore(TaskTable):
         return {name[len(prefix) :]: value for name, value in rows}
 
     def set_value(self, name: str, value: str) -> None:
-        self._write(PUT_VALUE, _value_key(name), name, value)
+        self._write(PUT_VALUE, text_key(name), name, value)
 
     def delete_value(self, name: str) -> None:
-        self._write("DELETE FROM setting WHERE key = %s", _value_key(name))
+        self._write("DELETE FROM setting WHERE key = %s", text_key(name))
 
     def seal(self) -> None:
         """Do nothing: a schema cannot be opened without its server."""
@@ -282,9 +272,6 @@ class PostgresStore(TaskTable):
         self._listener.close()
         self._session.close()
         self._database.close()
-
-    def _read(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        return self._database.read(query, *values)
 
     def _pairs(self, query: str, *values: Any) -> list[tuple[Any, Any]]:
         return [(first, second) for first, second in self._database.read(query, *values)]
@@ -311,8 +298,3 @@ def _update_and_delete(cursor: Cursor[Any], changed: Sequence[Document], wanted:
     writer = Writer(cursor, changes=len(known))
     writer.delete([identity for identity in wanted if identity in known])
     writer.prune_if_due()
-
-
-def _value_key(name: str) -> bytes:
-    """Return the key of a value; its name may be a path, which can be longer than an index takes."""
-    return hashlib.sha256(name.encode(errors="surrogatepass")).digest()

@@ -1,10 +1,9 @@
 """The store in one SQLite file: transactional, crash-safe, no service."""
 
-import json
 import sqlite3
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -22,27 +21,25 @@ from bedstone.records import (
     StoredChunk,
     StoredPassage,
     Task,
-    TaskStatus,
 )
 from bedstone.store.codec import (
+    CHANGE_COLUMNS,
+    DOCUMENT_COLUMNS,
     decode_chunk,
     decode_document,
     decode_facets,
     decode_head,
-    decode_task,
     decode_text,
     encode_chunk,
     encode_document,
     encode_facets,
     encode_numbers,
-    encode_task,
 )
-from bedstone.store.engine import ALL, EMPTY_RANGE, StoreUnavailable, StoreVersionMismatch
+from bedstone.store.engine import EMPTY_RANGE, StoreUnavailable
 from bedstone.store.filters import Condition, Order
 from bedstone.store.locks import FileLock
 from bedstone.store.sql import (
     PRAGMAS,
-    SCHEMA_VERSION,
     add_functions,
     attribute,
     order_clause,
@@ -54,20 +51,18 @@ from bedstone.store.sqlite_checks import OnProgress, check_completely, check_qui
 from bedstone.store.sqlite_errors import damage_error, roll_back, translate_errors, write_and_undo
 from bedstone.store.sqlite_opening import BUSY_SECONDS, open_writer
 from bedstone.store.sqlite_reader import Reader
+from bedstone.store.sqlite_schema import check_readable_version, read_version
+from bedstone.store.sqlite_tasks import SqliteTasks, put_task
 
 SEAL_PAUSE_SECONDS = 0.02
 POLL_SECONDS = 0.05  # reading the version takes a few microseconds
-DOCUMENT_COLUMNS = "id, title, digest, metadata"
 UPDATE_DOCUMENT = "UPDATE document SET title = ?, digest = ?, metadata = ? WHERE id = ?"
 HEAD_COLUMNS = "c.rowid, c.document, c.position, c.id, c.heading, c.level, c.breadcrumb, f.pairs, c.page"
 CHUNK_COLUMNS = f"{HEAD_COLUMNS}, c.text, c.plain"
-WITH_STATUS = "status IN (SELECT value FROM json_each(?))"
-NOT_DISMISSED = " AND json_extract(details, '$.dismissed') IS NULL"
-PUT_TASK = "INSERT OR REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 FROM_CHUNK = "FROM chunk c JOIN facets f ON f.id = c.facets"
 
 
-class SqliteStore:
+class SqliteStore(SqliteTasks):
     """One writing connection behind a lock, one reading connection per thread.
 
     A store opened for reading has one connection, opened at once: it continues to read when its file is replaced. A
@@ -101,7 +96,7 @@ class SqliteStore:
     def put_with_task(self, item: DocumentAndChunks, task: Task) -> None:
         with self._transaction() as db:
             self._put(db, *item)
-            db.execute(PUT_TASK, encode_task(task))
+            put_task(db, task)
 
     def delete(self, document_ids: Iterable[str]) -> None:
         with self._transaction() as db:
@@ -140,12 +135,6 @@ class SqliteStore:
     def find_by_digest(self, digest: str) -> Document | None:
         rows = self._read(f"SELECT {DOCUMENT_COLUMNS} FROM document WHERE digest = ? LIMIT 1", digest)
         return decode_document(rows[0]) if rows else None
-
-    def digests(self) -> dict[str, str]:
-        return dict(self._read("SELECT id, digest FROM document"))
-
-    def titles(self) -> dict[str, str]:
-        return dict(self._read("SELECT id, title FROM document ORDER BY id"))
 
     def document(self, document_id: str) -> Document | None:
         rows = self._read(f"SELECT {DOCUMENT_COLUMNS} FROM document WHERE id = ?", document_id)
@@ -242,25 +231,17 @@ class SqliteStore:
         query = "SELECT id, vector FROM passage WHERE id IN (SELECT value FROM json_each(?))"
         return dict(self._read(query, encode_numbers(passage_ids)))
 
-    def facets(self) -> Mapping[str, Sequence[str]]:
-        values: dict[str, set[str]] = {}
-        for (pairs,) in self._read("SELECT pairs FROM facets WHERE id IN (SELECT DISTINCT facets FROM chunk)"):
-            for key, value in json.loads(pairs).items():
-                values.setdefault(key, set()).add(value)
-        return {key: sorted(found) for key, found in sorted(values.items())}
-
     def counts(self) -> Counts:
         tables = ("document", "chunk", "passage")
         return Counts(*(self._read(f"SELECT count(*) FROM {table}")[0][0] for table in tables))
 
     def changes(self, after: int, limit: int = 1000) -> list[Change]:
         return [
-            Change(*row) for row in self._read("SELECT * FROM change WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
+            Change(*row)
+            for row in self._read(
+                f"SELECT {CHANGE_COLUMNS} FROM change WHERE seq > ? ORDER BY seq LIMIT ?", after, limit
+            )
         ]
-
-    def last_change(self) -> Change | None:
-        rows = self._read("SELECT * FROM change ORDER BY seq DESC LIMIT 1")
-        return Change(*rows[0]) if rows else None
 
     def version(self) -> int:
         if self._read_only:
@@ -283,68 +264,9 @@ class SqliteStore:
     def lock(self, name: str) -> FileLock:
         return FileLock(self._path.parent / f".{name}")
 
-    def put_task(self, task: Task) -> None:
-        with self._transaction() as db:
-            db.execute(PUT_TASK, encode_task(task))
-
-    def replace_task(self, task: Task, expected_status: TaskStatus) -> bool:
-        with self._transaction() as db:
-            changed = db.execute(
-                "REPLACE INTO task SELECT ?, ?, ?, ?, ?, ?, ?, ? FROM task WHERE id = ? AND status = ?",
-                (*encode_task(task), task.id, expected_status),
-            )
-            return changed.rowcount > 0
-
-    def task(self, task_id: str) -> Task | None:
-        rows = self._read("SELECT * FROM task WHERE id = ?", task_id)
-        return decode_task(rows[0]) if rows else None
-
-    def count_queued_before(self, task: Task) -> int:
-        query = "SELECT count(*) FROM task WHERE status = 'queued' AND (created, id) < (?, ?)"
-        return int(self._read(query, task.created_at, task.id)[0][0])
-
-    def tasks(self, statuses: Collection[TaskStatus], *, limit: int = 1000) -> list[Task]:
-        query = "SELECT * FROM task WHERE status IN (SELECT value FROM json_each(?)) ORDER BY created, id LIMIT ?"
-        return [decode_task(row) for row in self._read(query, json.dumps(list(statuses)), limit)]
-
-    def abandoned_tasks(self) -> list[Task]:
-        return self.tasks({"running"}, limit=ALL)  # the owner's lock is free only when its process has ended
-
-    def finished_tasks(
-        self, statuses: Collection[TaskStatus], *, dismissed: bool = True, offset: int = 0, limit: int = 1000
-    ) -> list[Task]:
-        # The plus keeps SQLite from sorting all tasks with a status instead of walking those that finished.
-        chosen = f"+{WITH_STATUS}{'' if dismissed else NOT_DISMISSED} AND finished IS NOT NULL"
-        query = f"SELECT * FROM task WHERE {chosen} ORDER BY finished DESC, id DESC LIMIT ? OFFSET ?"
-        return [decode_task(row) for row in self._read(query, json.dumps(list(statuses)), limit, offset)]
-
-    def count_tasks(self, statuses: Collection[TaskStatus], *, dismissed: bool = True) -> int:
-        chosen = f"{WITH_STATUS}{'' if dismissed else NOT_DISMISSED}"
-        rows = self._read(f"SELECT count(*) FROM task WHERE {chosen}", json.dumps(list(statuses)))
-        return int(rows[0][0])
-
-    def prune_tasks(self, before: float, keep: int) -> None:
-        with self._transaction() as db:
-            db.execute(
-                "DELETE FROM task WHERE finished < ? AND id NOT IN "
-                "(SELECT id FROM task WHERE finished IS NOT NULL ORDER BY finished DESC LIMIT ?)",
-                (before, keep),
-            )
-
-    def request_cancel(self, task_id: str) -> None:
-        with self._transaction() as db:
-            db.execute("INSERT OR IGNORE INTO cancel_request VALUES (?)", (task_id,))
-
-    def cancel_requests(self) -> set[str]:
-        return {task_id for (task_id,) in self._read("SELECT task FROM cancel_request")}
-
-    def delete_cancel_request(self, task_id: str) -> None:
-        if task_id in self.cancel_requests():
-            with self._transaction() as db:
-                db.execute("DELETE FROM cancel_request WHERE task = ?", (task_id,))
-
     def check_readable(self) -> None:
         try:
+            check_readable_version(self._read("PRAGMA user_version")[0][0], self._path)
             self._read("SELECT * FROM document LIMIT 1")
             self._read("SELECT * FROM chunk LIMIT 1")
         except sqlite3.Error as error:
@@ -360,25 +282,6 @@ class SqliteStore:
 
     def check_integrity(self, on_progress: OnProgress = lambda done, total: None) -> list[str]:
         return check_completely(self._reader(), on_progress)
-
-    def get_value(self, name: str) -> str | None:
-        rows = self._read("SELECT value FROM setting WHERE name = ?", name)
-        return str(rows[0][0]) if rows else None
-
-    def list_values(self, prefix: str) -> dict[str, str]:
-        query = "SELECT substr(name, ?), value FROM setting WHERE substr(name, 1, ?) = ? ORDER BY name"
-        return dict(self._read(query, len(prefix) + 1, len(prefix), prefix))
-
-    def set_value(self, name: str, value: str) -> None:
-        with self._transaction() as db:
-            db.execute(
-                "INSERT INTO setting VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET value = excluded.value",
-                (name, value),
-            )
-
-    def delete_value(self, name: str) -> None:
-        with self._transaction() as db:
-            db.execute("DELETE FROM setting WHERE name = ?", (name,))
 
     def seal(self) -> None:
         """Make the store one self-contained file that can be opened on read-only media."""
@@ -447,12 +350,11 @@ class SqliteStore:
 
     def _check_frozen(self, connection: Reader) -> None:
         """Check a store that is only read, once, when it is opened."""
-        version = connection.fetch("PRAGMA user_version")[0][0]
-        if version == 0:
-            raise damage_error(self._path, "it is empty")
-        if version != SCHEMA_VERSION:
-            raise StoreVersionMismatch(f"{self._path} was written by another version of Bedstone. Build it again.")
         with translate_errors(self._path):
+            version = read_version(connection)
+            if version == 0:
+                raise damage_error(self._path, "it is empty")
+            check_readable_version(version, self._path)
             check_quickly(connection, self._path)
 
     def _read(self, query: str, *values: Any) -> list[Any]:
@@ -473,7 +375,7 @@ class SqliteStore:
 
     def _put(self, db: sqlite3.Connection, document: Document, chunks: Sequence[Chunk]) -> None:
         gone = self._remove(db, document.id)
-        db.execute("INSERT INTO document VALUES (?, ?, ?, ?)", encode_document(document))
+        db.execute(f"INSERT INTO document({DOCUMENT_COLUMNS}) VALUES (?, ?, ?, ?)", encode_document(document))
         record_change(db, "put", self._insert_chunks(db, document.id, chunks), gone)
 
     def _delete(self, db: sqlite3.Connection, document_ids: Iterable[str]) -> None:

@@ -1,17 +1,12 @@
-"""The tables of the PostgreSQL engine, and the migrations that make them.
-
-Migrations are numbered by their place, are only ever added at the end, and add what is new before a later version
-removes what is old: while servers are upgraded one by one, the older ones go on with the tables of the newer one until
-they are restarted.
-"""
+"""The tables of the PostgreSQL engine, and the migrations that make them; `store/versions.py` has their rules."""
 
 import hashlib
 
 from psycopg import Connection, sql
 
 from bedstone.errors import InvalidSetting
-from bedstone.store.engine import StoreVersionMismatch
 from bedstone.store.postgres.address import Address
+from bedstone.store.versions import check_version
 
 MIN_SERVER = 140_000  # PostgreSQL 14
 LOCK_NAMESPACE = "bedstone"
@@ -143,21 +138,6 @@ def read_version(connection: Connection, schema: str) -> int:
     return int(row[0]) if row else 0
 
 
-def check_version(found: int, known: int, place: str) -> None:
-    """Raise `StoreVersionMismatch` for a store that this version does not know, or that has not been migrated yet."""
-    if found > known:
-        raise StoreVersionMismatch(
-            f"The store at {place} was upgraded to version {found} by a newer Bedstone, and this one knows version "
-            f"{known}: upgrade this one too."
-        )
-    if found < known:
-        state = f"has version {found}" if found else "does not exist yet"
-        raise StoreVersionMismatch(
-            f"The store at {place} {state}, and it was opened for reading: a server that may write brings it to "
-            f"version {known}."
-        )
-
-
 def migrate(
     connection: Connection, address: Address, *, read_only: bool, migrations: tuple[str, ...] = MIGRATIONS
 ) -> None:
@@ -166,21 +146,30 @@ def migrate(
     if read_only or read_version(connection, address.schema) >= len(migrations):
         check_version(read_version(connection, address.schema), len(migrations), address.place)
         return
-    schema = sql.Identifier(address.schema)
-    with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", [lock_number(address.schema, "migrations")])
-        version = read_version(connection, address.schema)  # another process may have been faster
-        if version == 0:
-            if connection.execute("SELECT to_regnamespace(%s)", [address.schema]).fetchone() == (None,):
-                connection.execute(sql.SQL("CREATE SCHEMA {}").format(schema))
-            connection.execute(sql.SQL("CREATE TABLE {}.schema_version(version integer NOT NULL)").format(schema))
-            connection.execute(sql.SQL("INSERT INTO {}.schema_version VALUES (0)").format(schema))
-        connection.execute(sql.SQL("SET LOCAL search_path = {}").format(schema))
-        for migration in migrations[version:]:
-            connection.execute(migration.encode())
-        if version < len(migrations):
-            connection.execute("UPDATE schema_version SET version = %s", [len(migrations)])
+    # Outside the transaction: one that had begun before would not see the tables that another process made meanwhile.
+    lock = [lock_number(address.schema, "migrations")]
+    connection.execute("SELECT pg_advisory_lock(%s)", lock)
+    try:
+        with connection.transaction():
+            _apply(connection, address.schema, migrations)
+    finally:
+        if not connection.closed:
+            connection.execute("SELECT pg_advisory_unlock(%s)", lock)
     check_version(read_version(connection, address.schema), len(migrations), address.place)
+
+
+def _apply(connection: Connection, name: str, migrations: tuple[str, ...]) -> None:
+    schema, version = sql.Identifier(name), read_version(connection, name)
+    if version == 0:
+        if connection.execute("SELECT to_regnamespace(%s)", [name]).fetchone() == (None,):
+            connection.execute(sql.SQL("CREATE SCHEMA {}").format(schema))
+        connection.execute(sql.SQL("CREATE TABLE {}.schema_version(version integer NOT NULL)").format(schema))
+        connection.execute(sql.SQL("INSERT INTO {}.schema_version VALUES (0)").format(schema))
+    connection.execute(sql.SQL("SET LOCAL search_path = {}").format(schema))
+    for migration in migrations[version:]:
+        connection.execute(migration.encode())
+    if version < len(migrations):
+        connection.execute("UPDATE schema_version SET version = %s", [len(migrations)])
 
 
 def _check_server(connection: Connection, place: str) -> None:

@@ -6,16 +6,16 @@ from typing import Any
 from psycopg import Cursor
 
 from bedstone.records import Task, TaskStatus
-from bedstone.store.codec import decode_task, encode_task
+from bedstone.store.codec import TASK_COLUMNS, decode_task, encode_task
 from bedstone.store.engine import ALL
 from bedstone.store.postgres.connections import Database, Unchanged
 from bedstone.store.postgres.locks import IS_ALIVE, LockSession, PostgresLock
+from bedstone.store.sql_reading import SqlReading
 
-COLUMNS = "id, kind, status, created, details, started, finished, attempts"
 VALUES = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 IS_FREE = f"(known.status <> 'running' OR known.holder = %s OR NOT {IS_ALIVE.format(holder='known.holder')})"
 PUT = f"""
-INSERT INTO task AS known({COLUMNS}, dismissed, holder) VALUES {VALUES}
+INSERT INTO task AS known({TASK_COLUMNS}, dismissed, holder) VALUES {VALUES}
 ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, status = excluded.status, created = excluded.created,
     details = excluded.details, started = excluded.started, finished = excluded.finished,
     attempts = excluded.attempts, dismissed = excluded.dismissed, holder = excluded.holder
@@ -23,12 +23,12 @@ WHERE {IS_FREE}
 """
 # A process that claims a task passes over one that another process is claiming at this moment.
 REPLACE = f"""
-UPDATE task AS known SET ({COLUMNS}, dismissed, holder) = ROW{VALUES}
+UPDATE task AS known SET ({TASK_COLUMNS}, dismissed, holder) = ROW{VALUES}
 WHERE id = (SELECT id FROM task WHERE id = %s AND status = %s FOR UPDATE {{wait}}) AND {IS_FREE}
 """
 
 
-class TaskTable:
+class TaskTable(SqlReading):
     """The tasks of a store, requests to cancel them, and locks."""
 
     def __init__(self, database: Database) -> None:
@@ -64,34 +64,36 @@ class TaskTable:
         return bool(self._database.write(replace))
 
     def task(self, task_id: str) -> Task | None:
-        rows = self._database.read(f"SELECT {COLUMNS} FROM task WHERE id = %s", task_id)
+        rows = self._read(f"SELECT {TASK_COLUMNS} FROM task WHERE id = %s", task_id)
         return decode_task(rows[0]) if rows else None
 
     def count_queued_before(self, task: Task) -> int:
         query = "SELECT count(*) FROM task WHERE status = 'queued' AND (created, id) < (%s::float8, %s)"
-        return int(self._database.read(query, task.created_at, task.id)[0][0])
+        return int(self._read(query, task.created_at, task.id)[0][0])
 
     def tasks(self, statuses: Collection[TaskStatus], *, limit: int = 1000) -> list[Task]:
-        query = f"SELECT {COLUMNS} FROM task WHERE status = ANY(%s::text[]) ORDER BY created, id LIMIT %s"
-        return [decode_task(row) for row in self._database.read(query, list(statuses), limit)]
+        query = f"SELECT {TASK_COLUMNS} FROM task WHERE status = ANY(%s::text[]) ORDER BY created, id LIMIT %s"
+        return [decode_task(row) for row in self._read(query, list(statuses), limit)]
 
     def abandoned_tasks(self) -> list[Task]:
         alive = IS_ALIVE.format(holder="task.holder")
-        query = f"SELECT {COLUMNS} FROM task WHERE status = 'running' AND NOT {alive} ORDER BY created, id LIMIT %s"
-        return [decode_task(row) for row in self._database.read(query, ALL)]
+        query = (
+            f"SELECT {TASK_COLUMNS} FROM task WHERE status = 'running' AND NOT {alive} ORDER BY created, id LIMIT %s"
+        )
+        return [decode_task(row) for row in self._read(query, ALL)]
 
     def finished_tasks(
         self, statuses: Collection[TaskStatus], *, dismissed: bool = True, offset: int = 0, limit: int = 1000
     ) -> list[Task]:
         query = (
-            f"SELECT {COLUMNS} FROM task WHERE status = ANY(%s::text[]) {_hidden(dismissed)} AND finished IS NOT NULL "
-            "ORDER BY finished DESC, id DESC LIMIT %s OFFSET %s"
+            f"SELECT {TASK_COLUMNS} FROM task WHERE status = ANY(%s::text[]) {_hidden(dismissed)} "
+            "AND finished IS NOT NULL ORDER BY finished DESC, id DESC LIMIT %s OFFSET %s"
         )
-        return [decode_task(row) for row in self._database.read(query, list(statuses), limit, offset)]
+        return [decode_task(row) for row in self._read(query, list(statuses), limit, offset)]
 
     def count_tasks(self, statuses: Collection[TaskStatus], *, dismissed: bool = True) -> int:
         query = f"SELECT count(*) FROM task WHERE status = ANY(%s::text[]) {_hidden(dismissed)}"
-        return int(self._database.read(query, list(statuses))[0][0])
+        return int(self._read(query, list(statuses))[0][0])
 
     def prune_tasks(self, before: float, keep: int) -> None:
         def prune(cursor: Cursor[Any]) -> None:
@@ -106,14 +108,14 @@ class TaskTable:
         self._database.write(prune)
 
     def request_cancel(self, task_id: str) -> None:
-        self._write("INSERT INTO cancel_request VALUES (%s) ON CONFLICT DO NOTHING", task_id)
-
-    def cancel_requests(self) -> set[str]:
-        return {task_id for (task_id,) in self._database.read("SELECT task FROM cancel_request")}
+        self._write("INSERT INTO cancel_request(task) VALUES (%s) ON CONFLICT DO NOTHING", task_id)
 
     def delete_cancel_request(self, task_id: str) -> None:
         if task_id in self.cancel_requests():
             self._write("DELETE FROM cancel_request WHERE task = %s", task_id)
+
+    def _read(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._database.read(query, *values)
 
     def _write(self, query: str, *values: Any) -> None:
         def write(cursor: Cursor[Any]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from psycopg import Cursor
 
 from bedstone.records import ChangeKind, Chunk, Document, Passage
-from bedstone.store.codec import encode_chunk, encode_document, encode_facets
+from bedstone.store.codec import CHANGE_COLUMNS, encode_chunk, encode_document, encode_facets
 from bedstone.store.engine import EMPTY_RANGE
 from bedstone.store.postgres.conditions import derive_columns
 
@@ -138,13 +138,15 @@ class Writer:
 
     def _facet_ids(self, facets: Iterable[str]) -> dict[str, int]:
         """Return the numbers of facets, which many chunks share."""
-        keys = {hashlib.sha256(pairs.encode(errors="surrogatepass")).digest(): pairs for pairs in dict.fromkeys(facets)}
+        keys = {text_key(pairs): pairs for pairs in dict.fromkeys(facets)}
         query = "SELECT key, id FROM facets WHERE key = ANY(%s::bytea[])"
         known = dict(self._cursor.execute(query, [list(keys)]).fetchall())
         for key, pairs in keys.items():
             if key not in known:
                 row = self._cursor.execute(
-                    "INSERT INTO facets SELECT coalesce(max(id), 0) + 1, %s, %s FROM facets RETURNING id", [key, pairs]
+                    "INSERT INTO facets(id, key, pairs) SELECT coalesce(max(id), 0) + 1, %s, %s FROM facets "
+                    "RETURNING id",
+                    [key, pairs],
                 ).fetchone()
                 assert row is not None
                 known[key] = row[0]
@@ -157,7 +159,12 @@ class Writer:
         rows = [
             (seq, secrets.randbits(62), kind, *came, *gone) for seq, (kind, came, gone) in enumerate(changes, first)
         ]
-        self._cursor.executemany("INSERT INTO change VALUES (%s, %s, %s, %s, %s, %s, %s)", rows)
+        self._cursor.executemany(f"INSERT INTO change({CHANGE_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s)", rows)
+
+
+def text_key(text: str) -> bytes:
+    """Return the key of a text that can be longer than an index takes: facets, and names of values that are paths."""
+    return hashlib.sha256(text.encode(errors="surrogatepass")).digest()
 
 
 def prune_changes(cursor: Cursor[Any], keep: int) -> None:
