@@ -9,6 +9,7 @@ from hypothesis.configuration import set_hypothesis_home_dir
 
 from bedstone.salesforce.client import client as salesforce_client
 from support import noise, proofs
+from support.bucket import BucketServer, bucket_server
 from support.demo_org import Running, running
 from support.postgres import PostgresServer, postgres_server
 
@@ -44,6 +45,21 @@ def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server; each store has a schema of its own."""
     with postgres_server() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def bucket_process() -> Iterator[BucketServer]:
+    """An S3 server for all tests of a process."""
+    with bucket_server() as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(bucket_process: BucketServer, monkeypatch: pytest.MonkeyPatch) -> BucketServer:
+    """An S3 server, and its credentials in the environment; each `address()` is a new prefix."""
+    for name, value in bucket_process.environment.items():
+        monkeypatch.setenv(name, value)
+    return bucket_process
 
 
 @pytest.fixture(scope="module")

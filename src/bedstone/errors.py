@@ -18,6 +18,7 @@ BedstoneError
 ├── Unavailable                 wait, or ask an administrator
 │   ├── ReadOnly
 │   ├── StoreUnavailable, StoreDamaged, MoveMismatch                     (store)
+│   ├── BlobsUnavailable, BlobDamaged                                    (store)
 │   ├── IndexDamaged, IndexUnwritable                                    (search)
 │   ├── StoreMismatch, TextMissing, OriginalMissing, RenderingBusy       (services.knowledge)
 │   ├── KbUnreadable                                                     (services)

@@ -15,7 +15,7 @@ OTHERS = 0o077  # the permissions of the group and of everyone else
 CACHE = "embeddings.sqlite"
 # What Bedstone creates in the data folder and the cache. A folder with anything else belongs to the user as well.
 OWN_NAMES = frozenset(
-    {"index", "documents", "uploads", "docs", "served", "salesforce", "evaluations", "sessions.json"}
+    {"index", "documents", "uploads", "docs", "served", "published", "salesforce", "evaluations", "sessions.json"}
     | {CACHE, f"{CACHE}-wal", f"{CACHE}-shm"}
 )
 

@@ -24,6 +24,7 @@ from bedstone.services.knowledge.page_images import FAILURE_SECONDS, WIDTHS, Ori
 from bedstone.services.knowledge.picture_cache import PictureCache
 from bedstone.services.knowledge.records import FileDocument
 from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions
+from bedstone.store.blob_stores.folder import FolderBlobs
 from bedstone.store.engines.memory import MemoryStore
 from support.corpus import Text, corpus, pdf_file, pdf_objects, pdf_of, slow_forms
 from support.scans import scanned_pdf
@@ -89,7 +90,7 @@ def pool() -> Iterator[CountingPool]:
 
 def originals_of(folder: Path, pool: RenderPool, **options: Any) -> Originals:
     """Return the originals of a base, drawn by another pool."""
-    storage = FileStorage(folder / "documents", folder / "index" / ".adding")
+    storage = FileStorage(FolderBlobs(folder / "documents"), folder / "index" / ".adding")
     return Originals(storage, PictureCache(folder / "index" / "pictures"), pool, **options)
 
 
@@ -387,8 +388,9 @@ from bedstone.services.knowledge.file_storage import FileStorage
 from bedstone.services.knowledge.page_images import Originals
 from bedstone.services.knowledge.picture_cache import PictureCache
 from bedstone.services.knowledge.records import FileDocument
+from bedstone.store.blob_stores.folder import FolderBlobs
 folder, identity, digest = Path(sys.argv[1]), sys.argv[3], sys.argv[4]
-storage = FileStorage(folder / "documents", folder / "index" / ".adding")
+storage = FileStorage(FolderBlobs(folder / "documents"), folder / "index" / ".adding")
 document = FileDocument(identity, "", digest, "a.pdf", "", "pdf", 1, 0.0, "completed", None)
 shown = Originals(storage, PictureCache(folder / "index" / "pictures"))
 print([len(shown.picture(document, page, 640)) for page in (1, 2, 3)])

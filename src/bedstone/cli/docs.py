@@ -38,6 +38,11 @@ BUILD_OPTIONS = (
     click.option("--tool-description-search", help="Replaces the description of search_docs."),
     click.option("--tool-description-get-doc", help="Replaces the description of get_doc."),
     click.option("--rebuild-cache", is_flag=True, help="Rebuild the index from scratch."),
+    click.option(
+        "--publish",
+        metavar="ADDRESS",
+        help="Publish the index as well, such as to s3://BUCKET/docs/NAME?region=REGION.",
+    ),
 )
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -74,6 +79,8 @@ def build(folder: Path | None, docs_dir: Path | None, strict: bool, as_json: boo
     report = _build(source, target, options, as_json=as_json)
     if as_json:
         click.echo(json.dumps({"index": str(target), **_report_facts(report)}, ensure_ascii=False, indent=2))
+    if options["publish"] and report.files:
+        _publish(target, options["publish"], options)
     if not report.files:
         reason = f"{_count(report.unreadable, 'file')} unreadable" if report.unreadable else "no documents found"
         click.echo(f"Nothing indexed in {source}: {reason} (.md, .mdx, .rst, .txt, .html).", err=True)
@@ -92,7 +99,22 @@ def watch(folder: Path | None, docs_dir: Path | None, **options: Any) -> None:
     click.echo(f"Watching {source} (press Ctrl-C to stop)", err=True)
     options["rebuild_cache"] = False
     with suppress(KeyboardInterrupt):
-        CorpusWatcher(source, target, lambda: _build(source, target, options), watch=True).run()
+        CorpusWatcher(source, target, lambda: _build_and_publish(source, target, options), watch=True).run()
+
+
+@docs.command
+@click.argument("index", required=False, type=PATH)
+@click.option("--to", "address", required=True, help="Where to: s3://BUCKET/docs/NAME, or folder:/PATH/NAME.")
+@settings_options(DOCS_FLAGS)
+def publish(index: Path | None, address: str, **options: Any) -> None:
+    """Upload an index to a bucket or a shared folder, from where servers with docs.published fetch it.
+
+    Only what changed since the last time is uploaded. Servers go on with the earlier state until they have all of the
+    new one.
+    """
+    from bedstone.services.docs.opening import default_index
+
+    _publish(index or default_index(configuration(options).settings), address, options)
 
 
 @docs.command
@@ -304,6 +326,26 @@ def _build(source: Path, target: Path, options: dict[str, Any], *, as_json: bool
         )
         click.echo("".join(f"{line}\n" for line in _summary(report)), nl=False)
     return report
+
+
+def _build_and_publish(source: Path, target: Path, options: dict[str, Any]) -> "BuildReport":
+    report = _build(source, target, options)
+    if options["publish"] and report.files:
+        _publish(target, options["publish"], options)
+    return report
+
+
+def _publish(index: Path, address: str, options: dict[str, Any]) -> None:
+    from bedstone.services.docs.opening import open_published_place
+    from bedstone.services.docs.publishing import publish as publish_index
+
+    blobs = open_published_place(configuration(options).settings, address)
+    report = publish_index(index, blobs, _ProgressBar())
+    state = "Published" if report.is_new else "Nothing changed in"
+    megabytes = report.uploaded_bytes / 1e6
+    uploaded = f"{report.uploaded} of {_count(report.files, 'file')} uploaded, {megabytes:.1f} MB"
+    deleted = f"; {_count(report.deleted, 'old file')} deleted" if report.deleted else ""
+    click.echo(f"{state} {blobs.place}: {uploaded}{deleted}", err=True)
 
 
 def _searchable(chunks: int, target: Path) -> str:

@@ -63,6 +63,8 @@ def run_checks(options: dict[str, Any]) -> Iterator[Finding]:
     yield from (Finding("settings", "note", warning) for warning in loaded.warnings)
     yield _check_toolsets(settings)
     yield _check_data_folder(settings.data_folder)
+    if settings.storage.blobs:
+        yield _check_blobs(settings, settings.storage.blobs)
     yield _check_kb(settings)
     yield _check_model(settings)
     yield _check_ocr(settings)
@@ -82,6 +84,23 @@ def _check_data_folder(folder: Path) -> Finding:
     if problem := explain_unwritable(folder):
         return Finding("data folder", "problem", f"{problem} Choose another with --data-dir.")
     return Finding("data folder", "ok", f"{folder}{'' if folder.exists() else ' (created when needed)'}")
+
+
+def _check_blobs(settings: Settings, address: str) -> Finding:
+    from bedstone.settings import layout
+    from bedstone.store.opening import open_blobs
+
+    try:
+        blobs = open_blobs(address, layout.knowledge_copies(settings))
+        if settings.read_only:
+            next(iter(blobs.list()), None)
+        else:
+            blobs.check_writable()
+    except BedstoneError as error:
+        return Finding("files", "problem", error.message)
+    except OSError as error:
+        return Finding("files", "problem", f"{address.partition('?')[0]}: {error.strerror}")
+    return Finding("files", "ok", f"{blobs.place} can be {'read' if settings.read_only else 'written'}")
 
 
 def _check_kb(settings: Settings) -> Finding:

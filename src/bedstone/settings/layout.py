@@ -32,6 +32,11 @@ def knowledge_documents(settings: Settings) -> Path:
     return settings.storage.documents_path or settings.data_folder / "documents"
 
 
+def knowledge_copies(settings: Settings) -> Path:
+    """Return the folder with what this machine has of copies that are elsewhere."""
+    return knowledge_index(settings) / "blobs"
+
+
 def uploads(settings: Settings) -> Path:
     """Return the folder that files uploaded through the page pass through."""
     return settings.data_folder / UPLOADS
@@ -44,7 +49,7 @@ def docs_indexes(settings: Settings) -> Path:
 
 def configured_docs_indexes(settings: Settings) -> list[Path]:
     """Return the docs indexes that are configured, or those in the data folder."""
-    if settings.docs.index or settings.docs.dir:
+    if settings.docs.index or settings.docs.dir or settings.docs.published:
         return settings.docs.index
     return [path.parent for path in sorted(docs_indexes(settings).glob("*/metadata.json"))]
 
@@ -52,6 +57,11 @@ def configured_docs_indexes(settings: Settings) -> list[Path]:
 def served_docs_indexes(settings: Settings) -> Path:
     """Return the folder with the indexes of documentation folders that are served directly."""
     return settings.data_folder / "served"
+
+
+def published_docs_indexes(settings: Settings) -> Path:
+    """Return the folder with the copies of published indexes."""
+    return settings.data_folder / "published"
 
 
 def salesforce(settings: Settings) -> Path:

@@ -108,6 +108,11 @@ class KbSettings(Section):
 class DocsSettings(Section):
     index: Paths = Field([], description="Index folder written by `bedstone docs build`; one corpus per folder")
     dir: Paths = Field([], description="Documentation folder to index at start and serve; one corpus per folder")
+    published: Names = Field(
+        [],
+        description="Address of a corpus that `bedstone docs publish` published, such as s3://BUCKET/docs/NAME; "
+        "comma-separated",
+    )
     watch: bool = Field(False, description="Rebuild the index whenever a file changes")
     tool_prefix: str | None = Field(None, description="Prefix for the docs tools, as in PREFIX_search_docs")
     phrase_slop: int = Field(0, ge=0, le=5, description="Phrase slop, in words")
@@ -120,6 +125,11 @@ class StorageSettings(Section):
     vector_db_path: Path | None = Field(None, description="Store and indexes of added files; default: DATA/index")
     database: str | None = Field(
         None, description="Store of added files, such as postgresql://USER@HOST/DATABASE; default: a SQLite file"
+    )
+    blobs: str | None = Field(
+        None,
+        description="Place for copies and texts of added files that other machines use too, such as "
+        "s3://BUCKET/PREFIX?endpoint=URL&region=NAME; default: a folder",
     )
     allowed_roots: Paths = Field([], description="Folders that files may be added from; empty: any folder")
     model_cache_path: Path | None = Field(None, description="Folder for the cache of embeddings")

@@ -1,9 +1,10 @@
-"""Open a store by its address."""
+"""Open a store, or a place for files, by its address."""
 
 import json
 from pathlib import Path
 
-from bedstone.store import STORES
+from bedstone.store import BLOBS, STORES
+from bedstone.store.blobs import Blobs
 from bedstone.store.engine import Store, StoreUnavailable
 
 UNFINISHED_MOVE = "unfinished_move"  # the value of a store that `bedstone migrate-data` is filling
@@ -24,6 +25,18 @@ def open_store(address: str | Path, *, read_only: bool = False, durable: bool = 
         store.close()
         raise
     return store
+
+
+def open_blobs(address: str | Path, cache: Path) -> Blobs:
+    """Open the place for files at an address such as `s3://bucket/prefix`; a path is a folder of this machine alone.
+
+    Nothing is asked there yet. `cache` gets the copies that readers on this machine need.
+    """
+    if isinstance(address, Path):
+        from bedstone.store.blob_stores.folder import FolderBlobs  # noqa: PLC0415 - like the others, when it is used
+
+        return FolderBlobs(address)
+    return BLOBS.load(address.partition(":")[0]).open(address, cache)
 
 
 def _check_complete(store: Store) -> None:

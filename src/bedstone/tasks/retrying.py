@@ -2,6 +2,7 @@
 
 from bedstone.errors import BedstoneError, find_machine_error
 from bedstone.records import TaskRetry
+from bedstone.store.blobs import BlobsUnavailable
 from bedstone.store.engine import StoreUnavailable
 
 FIRST_WAIT_SECONDS = 1.0
@@ -26,6 +27,8 @@ def machine_failure(error: Exception) -> MachineFailure | None:
         return error
     if isinstance(error, StoreUnavailable):
         return MachineFailure(f"The store does not answer: {error.message}")
+    if isinstance(error, BlobsUnavailable):
+        return MachineFailure(error.message)
     if isinstance(error, BedstoneError):
         return None
     if isinstance(error, MemoryError):

@@ -200,10 +200,11 @@ class IndexFolder:
 
 def _copy_state(source: Path, target: Path) -> None:
     """Copy a state; files that never change are hard-linked."""
-    shutil.copytree(source, target, copy_function=_link_or_copy)
+    shutil.copytree(source, target, copy_function=link_or_copy)
 
 
-def _link_or_copy(source: str, target: str) -> str:
+def link_or_copy(source: str, target: str) -> str:
+    """Give a file of a state a second name, or copy it if its content may change."""
     if Path(source).suffix in MUTABLE_FILES or Path(source).name in MUTABLE_FILES:
         return str(shutil.copy2(source, target))
     try:

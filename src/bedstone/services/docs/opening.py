@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,14 @@ from bedstone.settings.own_files import OwnFiles
 if TYPE_CHECKING:
     from bedstone.search.index import Weights
     from bedstone.services.docs.builder import BuildReport
+    from bedstone.services.docs.fetching import PublishedCorpus
     from bedstone.services.docs.watcher import CorpusWatcher
+    from bedstone.store.blobs import Blobs
 
 logger = logging.getLogger(__name__)
 
+CACHE = ".cache"
+CORPUS_NAME = re.compile(r"[A-Za-z0-9_][\w .-]{0,100}")
 FITTED_PROXIMITY = 1.25  # the value of the setting that equals the fitted weight
 
 
@@ -26,7 +31,8 @@ def open_docs(context: ServiceContext) -> DocsService:
     """Return the service over the configured indexes and folders."""
     settings, docs = context.settings, context.settings.docs
     folders = {source: index_folder(layout.served_docs_indexes(settings), source) for source in docs.dir}
-    indexes = [*layout.configured_docs_indexes(settings), *folders.values()]
+    published = [open_published(settings, address) for address in docs.published]
+    indexes = [*layout.configured_docs_indexes(settings), *folders.values(), *(corpus.index for corpus in published)]
     if not indexes:
         raise InvalidSetting("No docs index configured. Pass --docs-index DIR, or run `bedstone docs build DIR`.")
     if docs.watch and not docs.dir:
@@ -34,10 +40,31 @@ def open_docs(context: ServiceContext) -> DocsService:
     return DocsService(
         indexes,
         context.embedders.get,
-        watchers=[_make_watcher(context, source, index) for source, index in folders.items()],
+        watchers=[*(_make_watcher(context, source, index) for source, index in folders.items()), *published],
         weights=docs_weights(settings),
         tuning=settings.search.tuning_of,
     )
+
+
+def open_published(settings: Settings, address: str) -> "PublishedCorpus":
+    """Return a published corpus, fetched if this machine has no copy; the end of its address is its name."""
+    from bedstone.services.docs.fetching import PublishedCorpus  # noqa: PLC0415 - for published corpora only
+
+    blobs = open_published_place(settings, address)
+    corpus = PublishedCorpus(blobs, layout.published_docs_indexes(settings) / blobs.place.rpartition("/")[2])
+    corpus.ensure_copy()
+    return corpus
+
+
+def open_published_place(settings: Settings, address: str) -> "Blobs":
+    """Return the place at an address to publish to, or to fetch from."""
+    from bedstone.store.opening import open_blobs  # noqa: PLC0415 - for published corpora only
+
+    blobs = open_blobs(address, layout.published_docs_indexes(settings) / CACHE)
+    folder, _, name = blobs.place.rpartition("/")
+    if not CORPUS_NAME.fullmatch(name) or folder.endswith(":/"):
+        raise InvalidSetting("End the address with the name of the corpus, as in s3://BUCKET/docs/NAME.")
+    return blobs
 
 
 def docs_weights(settings: Settings) -> "Weights":

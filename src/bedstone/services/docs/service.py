@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # the engine is imported on first use, not when a server star
     from bedstone.search.index import Weights
     from bedstone.services.catalog import FetchedText, FindRequest, Found
     from bedstone.services.docs.corpus import EmbedderFor
+    from bedstone.services.docs.fetching import PublishedCorpus
     from bedstone.services.docs.library import DocsLibrary
     from bedstone.services.docs.watcher import CorpusWatcher
     from bedstone.settings import CorpusTuning
@@ -43,7 +44,7 @@ class DocsService(Service):
         indexes: Sequence[Path],
         embedder_for: "EmbedderFor | None" = None,
         *,
-        watchers: "Sequence[CorpusWatcher]" = (),
+        watchers: "Sequence[CorpusWatcher | PublishedCorpus]" = (),
         weights: "Weights | None" = None,
         tuning: "Callable[[str], CorpusTuning | None]" = lambda _: None,
     ) -> None:

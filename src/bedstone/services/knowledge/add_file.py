@@ -115,7 +115,7 @@ class AddFileHandler:
         known = self._find_document(document_id)
         if known is None or known.status != "completed":  # otherwise it was to be read again, and stays as it was
             self._store.delete([document_id])
-            self._storage.quarantine(document_id)
+            self._storage.aside.add(document_id)
 
     def on_start(self) -> None:
         """Write the indexes in this process, and embed what has no vectors."""

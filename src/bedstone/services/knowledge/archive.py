@@ -4,6 +4,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,8 +57,8 @@ class Archive:
                 archive.writestr(MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1))
                 for document in documents:
                     on_document(FileDocument.from_stored(document).filename)
-                    for path in self._storage.files(document.id):
-                        archive.write(path, f"documents/{document.id}/{path.name}")
+                    for name, path in self._storage.files(document.id):
+                        archive.write(path, f"documents/{document.id}/{name}")
             draft.replace(target)
         finally:
             draft.unlink(missing_ok=True)
@@ -114,14 +115,15 @@ class Archive:
     def _import(self, reader: ArchiveReader, document: FileDocument, restore: Restore) -> Task:
         with self._storage.adding(), self._storage.drafting() as draft:
             prefix = f"documents/{document.id}"
-            copy = self._storage.path_of(draft, document.filename)
-            with reader.open(f"{prefix}/{copy.name}") as packed:
-                size, digest = self._storage.write_copy(packed, copy, self._check_size(packed.name))
+            key = self._storage.key_of(draft, document.filename)
+            entry = key.replace(draft, prefix, 1)
+            with reader.open(entry) as packed:
+                size, digest = self._storage.write_copy(packed, key, self._check_size(packed.name))
             if digest != document.digest:
-                raise RefusedEntry(f"{prefix}/{copy.name} ({document.filename}) has another digest than its record")
+                raise RefusedEntry(f"{entry} ({document.filename}) has another digest than its record")
             pages = self._read_text(reader, f"{prefix}/{TEXT}")
             self._storage.save_pages(draft, pages)
-            self._import_record(reader, f"{prefix}/{OCR}", self._storage.folder_of(draft) / OCR)
+            self._import_record(reader, f"{prefix}/{OCR}", f"{draft}/{OCR}")
             self._storage.name_draft(draft, document.id)
             names = self._collections.existing(document.collections) or [DEFAULT_COLLECTION]
             restored = replace(document, size_bytes=size).with_collections(names)
@@ -129,13 +131,10 @@ class Archive:
                 self._storage.save_document(restored)
                 return restore(restored, pages)
 
-    def _import_record(self, reader: ArchiveReader, name: str, target: Path) -> None:
+    def _import_record(self, reader: ArchiveReader, name: str, key: str) -> None:
         """Copy what OCR knew of a document, if the export has it; it is checked when it is read."""
-        try:
-            with reader.open(name) as packed:
-                self._storage.write_copy(packed, target, self._check_size(name))
-        except (RefusedEntry, zipfile.BadZipFile, zlib.error, EOFError):
-            target.unlink(missing_ok=True)
+        with suppress(RefusedEntry, zipfile.BadZipFile, zlib.error, EOFError), reader.open(name) as packed:
+            self._storage.write_copy(packed, key, self._check_size(name))
 
     def _read_text(self, reader: ArchiveReader, name: str) -> list[Page]:
         data = reader.read_packed(name, max(MIN_TEXT_BYTES, self._max_bytes * 5 // 4))

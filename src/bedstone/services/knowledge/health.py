@@ -137,6 +137,8 @@ class Health:
 
     def _check_documents_folder(self) -> str | None:
         reason = self._storage.write_error()
+        if reason is not None and self._storage.is_shared:
+            return reason
         return f"Storage directory not accessible: {reason}" if reason else None
 
     def _check_text(self) -> str | None:
@@ -177,8 +179,8 @@ class Health:
 
     def _count_orphans(self) -> int:
         try:
-            return len(self._storage.orphans())
-        except OSError:  # the check of the documents folder reports that
+            return len(self._storage.aside.folders())
+        except (OSError, BedstoneError):  # the check of the documents folder reports that
             return 0
 
     def updated_at(self) -> float | None:

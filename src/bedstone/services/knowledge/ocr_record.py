@@ -26,46 +26,44 @@ class PageQuality:
     done: str = ""  # to the picture, before it was recognized
 
 
-def write_record(folder: Path, pages: Sequence[Page]) -> None:
-    """Write the record of a document, or delete an earlier one if OCR read nothing of it."""
+def format_record(pages: Sequence[Page]) -> bytes | None:
+    """Return the record of a document; None if OCR read nothing of it."""
     known = [page for page in pages if page.method == "ocr" or page.words]
-    path = folder / OCR
     if not known:
-        path.unlink(missing_ok=True)
-        return
+        return None
     listed = json.dumps([(page.number or 1, page.method, page.confidence) for page in known])
     quality = json.dumps([(page.number or 1, page.word_share, page.done) for page in known if page.method == "ocr"])
-    path.write_text("\n".join([listed, *(page.words for page in known), quality, ""]), encoding="ascii")
+    return "\n".join([listed, *(page.words for page in known), quality, ""]).encode("ascii")
 
 
-def read_confidence(folder: Path) -> Mapping[int, float]:
+def read_confidence(record: Path) -> Mapping[int, float]:
     """Return how confident OCR is of each page that it read as a whole, from 0 to 1."""
-    return {number: confidence or 0.0 for number, method, confidence in _read_list(folder) if method == "ocr"}
+    return {number: confidence or 0.0 for number, method, confidence in _read_list(record) if method == "ocr"}
 
 
-def read_quality(folder: Path) -> Mapping[int, PageQuality]:
+def read_quality(record: Path) -> Mapping[int, PageQuality]:
     """Return how well OCR read each page that it read as a whole."""
-    found = {number: PageQuality(confidence) for number, confidence in read_confidence(folder).items()}
-    for number, share, done in _read_quality_line(folder):
+    found = {number: PageQuality(confidence) for number, confidence in read_confidence(record).items()}
+    for number, share, done in _read_quality_line(record):
         if number in found:
             found[number] = PageQuality(found[number].confidence, _share(share), done)
     return found
 
 
-def _read_quality_line(folder: Path) -> list[tuple[int, object, str]]:
+def _read_quality_line(record: Path) -> list[tuple[int, object, str]]:
     """Return the last line of a record; nothing for one of an earlier version."""
-    pages = len(_read_list(folder))
+    pages = len(_read_list(record))
     try:
-        with (folder / OCR).open("rb") as file:
+        with record.open("rb") as file:
             line = next(islice(file, pages + 1, None), b"[]")
         return [(int(number), share, str(done)) for number, share, done in json.loads(line[:MAX_LIST_BYTES])]
     except (OSError, ValueError, TypeError, OverflowError, RecursionError):
         return []
 
 
-def add_record(folder: Path, pages: Sequence[Page]) -> Iterator[Page]:
+def add_record(record: Path, pages: Sequence[Page]) -> Iterator[Page]:
     """Yield the pages of a document with the method and quality of its record."""
-    known = read_quality(folder)
+    known = read_quality(record)
     for page in pages:
         number = page.number or 1
         if number in known:
@@ -76,20 +74,20 @@ def add_record(folder: Path, pages: Sequence[Page]) -> Iterator[Page]:
             yield page
 
 
-def read_words(folder: Path, page: int) -> tuple[str, bool]:
+def read_words(record: Path, page: int) -> tuple[str, bool]:
     """Return the packed words of a page, "" if it has none, and whether OCR read the page as a whole."""
-    for line, (number, method, _) in enumerate(_read_list(folder)):
+    for line, (number, method, _) in enumerate(_read_list(record)):
         if number == page:
-            with (folder / OCR).open("rb") as file:
+            with record.open("rb") as file:
                 words = next(islice(file, line + 1, None), b"")
             return words[:MAX_WORDS_BYTES].decode("ascii", "replace").strip(), method == "ocr"
     return "", False
 
 
-def _read_list(folder: Path) -> list[tuple[int, str, float | None]]:
+def _read_list(record: Path) -> list[tuple[int, str, float | None]]:
     """Return the pages of a record; none if it is missing or damaged, since the text is complete without it."""
     try:
-        with (folder / OCR).open("rb") as file:
+        with record.open("rb") as file:
             rows = json.loads(file.readline(MAX_LIST_BYTES))
         return [(int(number), str(method), _share(confidence)) for number, method, confidence in rows]
     except (OSError, ValueError, TypeError, OverflowError, RecursionError):

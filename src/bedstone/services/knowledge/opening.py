@@ -58,7 +58,11 @@ def store_file(settings: Settings) -> Path | None:
 
 
 def count_documents(settings: Settings) -> int:
-    """Return how many documents have a folder, without opening anything."""
+    """Return how many documents have a folder, without opening the store."""
+    if settings.storage.blobs:
+        from bedstone.services.knowledge.file_storage import open_storage  # noqa: PLC0415 - the engine
+
+        return len(open_storage(knowledge_options(settings)).document_ids())
     folder = layout.knowledge_documents(settings)
     return sum(1 for path in folder.iterdir() if DOCUMENT_ID.fullmatch(path.name)) if folder.is_dir() else 0
 
@@ -71,7 +75,7 @@ def _check_not_lost(settings: Settings) -> None:
     if count := count_documents(settings):
         from bedstone.services.knowledge.ownership import lost_store  # noqa: PLC0415 - the engine
 
-        raise lost_store(str(file), str(layout.knowledge_documents(settings)), count)
+        raise lost_store(str(file), knowledge_options(settings).storage_place, count)
 
 
 def _open(context: ServiceContext, *, is_frozen: bool = False, restores: bool = False) -> "KnowledgeBase":
@@ -80,6 +84,8 @@ def _open(context: ServiceContext, *, is_frozen: bool = False, restores: bool = 
 
     settings = context.settings
     options = knowledge_options(settings)
+    if options.blobs:
+        _check_not_left_behind(options)
     if not is_frozen:
         make_private_folder(options.index_path)  # the store may be elsewhere, the indexes are here
     address = settings.storage.database or options.index_path / STORE
@@ -123,14 +129,12 @@ def _set_aside_if_damaged(file: Path) -> None:
 def unopened_status(context: ServiceContext, error: Exception) -> "KnowledgeStatus":
     """Return the status of a knowledge base that cannot be opened: which part is the reason, and how the others are."""
     from bedstone.search.embedding import QueryEmbedder  # noqa: PLC0415 - the engine
-    from bedstone.services.knowledge.file_storage import find_write_error  # noqa: PLC0415
     from bedstone.services.knowledge.health import UNKNOWN_FIGURES, KnowledgeStatus, explain  # noqa: PLC0415
     from bedstone.services.knowledge.listing import DocumentCounts  # noqa: PLC0415
 
     options, problems = knowledge_options(context.settings), {}
-    folder = next(path for path in (options.documents_path, *options.documents_path.parents) if path.exists())
-    if not options.read_only and (reason := find_write_error(folder)):
-        problems["storage"] = f"Storage directory not accessible: {reason}"
+    if not options.read_only and (reason := _find_storage_problem(options)):
+        problems["storage"] = reason
     if not problems or not isinstance(error, OSError):
         reason = explain(error)
         problems["vector_db"] = reason if isinstance(error, BedstoneError) else f"The store cannot be opened: {reason}"
@@ -138,8 +142,34 @@ def unopened_status(context: ServiceContext, error: Exception) -> "KnowledgeStat
     if reason := model.check():
         problems["embedding_model"] = f"The embedding model does not answer: {reason}"
     problems["figures"] = "Only the folders of documents are counted; the other figures cannot be read, so they are 0."
-    figures = replace(UNKNOWN_FIGURES, documents=DocumentCounts(count_documents(context.settings), 0, 0))
+    count = 0 if options.blobs and problems else count_documents(context.settings)
+    figures = replace(UNKNOWN_FIGURES, documents=DocumentCounts(count, 0, 0))
     return KnowledgeStatus.of(figures, problems, model.embedder.name if model.embedder else None, options)
+
+
+def _find_storage_problem(options: "KnowledgeOptions") -> str | None:
+    """Return why no files can be stored, or None."""
+    from bedstone.services.knowledge.file_storage import find_write_error, open_storage  # noqa: PLC0415
+
+    if options.blobs:
+        return open_storage(options).write_error()
+    folder = next(path for path in (options.documents_path, *options.documents_path.parents) if path.exists())
+    reason = find_write_error(folder)
+    return f"Storage directory not accessible: {reason}" if reason else None
+
+
+def _check_not_left_behind(options: "KnowledgeOptions") -> None:
+    """Raise `StoreMismatch` if the documents are in the folder that was used before the bucket, and only there."""
+    from bedstone.services.knowledge.errors import StoreMismatch  # noqa: PLC0415
+    from bedstone.services.knowledge.file_storage import open_storage  # noqa: PLC0415 - the engine
+
+    folder = options.documents_path
+    count = sum(1 for path in folder.iterdir() if DOCUMENT_ID.fullmatch(path.name)) if folder.is_dir() else 0
+    if count and open_storage(options).owner_id is None:
+        raise StoreMismatch(
+            f"{folder} holds {count:,} document{'' if count == 1 else 's'}, and {options.storage_place} none. Copy "
+            "everything in that folder into the bucket, whose layout is the same, or unset storage.blobs."
+        )
 
 
 def knowledge_options(settings: Settings) -> "KnowledgeOptions":
@@ -151,10 +181,13 @@ def knowledge_options(settings: Settings) -> "KnowledgeOptions":
     from bedstone.services.knowledge.service import KnowledgeOptions  # noqa: PLC0415
 
     INDEXES.check(settings.search.index)
+    if settings.storage.blobs and settings.storage.documents_path:
+        raise InvalidSetting("storage.blobs and storage.documents_path are both set. Choose where copies are kept.")
     storage, chunking, ocr = settings.storage, settings.chunking, settings.ocr
     return KnowledgeOptions(
         documents_path=layout.knowledge_documents(settings),
         index_path=layout.knowledge_index(settings),
+        blobs=settings.storage.blobs,
         store_place=layout.knowledge_store(settings),
         index=settings.search.index,
         tuning=settings.search.tuning_of("documents"),

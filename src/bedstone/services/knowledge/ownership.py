@@ -1,14 +1,19 @@
 """Which store the documents folder belongs to: without that store, no document may be taken for an orphan."""
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from uuid import uuid4
 
 from bedstone.services.knowledge.errors import StoreMismatch
 from bedstone.services.knowledge.file_storage import FileStorage
 from bedstone.services.knowledge.records import AddFile
-from bedstone.store.engine import ALL, Store
+from bedstone.store.engine import ALL, Store, StoreUnavailable
 from bedstone.store.locks import FileLock
 
 STORE_ID = "store_id"  # the store's value
+CLAIM_SECONDS = 30.0
+CLAIM_PAUSE_SECONDS = 0.02
 ADVICE = (
     "Nothing was changed. Restore the store from a backup, or read all documents again with: bedstone knowledge rebuild"
 )
@@ -24,11 +29,11 @@ class Ownership:
 
     def check(self) -> None:
         """Raise `StoreMismatch` if the documents belong to another store, or to one that was lost."""
-        documents = self._storage.document_ids()
-        if not documents:
-            return
         owner, store_id = self._storage.owner_id, self._store.get_value(STORE_ID)
         if owner is not None and owner == store_id:
+            return
+        documents = self._storage.document_ids()
+        if not documents:
             return
         if (owner is None or store_id is None) and self._knows_any(documents):
             return  # they are older than these ids
@@ -36,18 +41,35 @@ class Ownership:
 
     def claim(self, *, restores: bool = False) -> None:
         """Check, and write the ids that are missing; with `restores`, a store without documents gets the folder's."""
-        with FileLock(self._storage.id_lock):
+        with FileLock(self._storage.id_lock), self._claiming():
             if restores and self._is_empty():
                 if owner := self._storage.owner_id:
                     self._store.set_value(STORE_ID, owner)
             else:
                 self.check()
-            has_documents = bool(self._storage.document_ids())
-            owner = self._storage.owner_id if has_documents else None
-            store_id = self._store.get_value(STORE_ID) or owner or uuid4().hex
+            owner, store_id = self._storage.owner_id, self._store.get_value(STORE_ID)
+            if store_id is None:
+                store_id = owner if owner is not None and self._storage.has_documents() else uuid4().hex
             if self._store.get_value(STORE_ID) is None:
                 self._store.set_value(STORE_ID, store_id)
             self._storage.set_owner(store_id)
+
+    @contextmanager
+    def _claiming(self) -> Iterator[None]:
+        """Let machines with the same store take turns: each would make an id for it."""
+        if not self._storage.is_shared:
+            yield
+            return
+        lock = self._store.lock("claiming")
+        deadline = time.monotonic() + CLAIM_SECONDS
+        while not lock.acquire():
+            if time.monotonic() > deadline:
+                raise StoreUnavailable("Another process is opening the same store, and does not finish. Try again.")
+            time.sleep(CLAIM_PAUSE_SECONDS)
+        try:
+            yield
+        finally:
+            lock.release()
 
     def _knows_any(self, documents: set[str]) -> bool:
         return not documents.isdisjoint(self._store.digests()) or not documents.isdisjoint(
@@ -61,10 +83,10 @@ class Ownership:
     def _mismatch(self, count: int) -> StoreMismatch:
         documents = f"{count:,} document{'' if count == 1 else 's'}"
         if self._is_empty():
-            return lost_store(self._place, str(self._storage.folder), count)
+            return lost_store(self._place, self._storage.place, count)
         return StoreMismatch(
-            f"The {documents} in {self._storage.folder} belong to another store than {self._place}. Nothing was "
-            "changed. Check storage.database, storage.vector_db_path and storage.documents_path."
+            f"The {documents} in {self._storage.place} belong to another store than {self._place}. Nothing was "
+            "changed. Check storage.database, storage.vector_db_path, storage.documents_path and storage.blobs."
         )
 
 

@@ -22,7 +22,6 @@ from bedstone.services.knowledge.errors import OriginalMissing, PageNotFound, Re
 from bedstone.services.knowledge.file_storage import FileStorage
 from bedstone.services.knowledge.picture_cache import PictureCache
 from bedstone.services.knowledge.records import FileDocument
-from bedstone.services.knowledge.sidecar import find_copy
 
 logger = logging.getLogger(__name__)
 
@@ -81,15 +80,12 @@ class Originals:
         return "text" if document.format in PLAIN else "rich"
 
     def path(self, document: FileDocument) -> Path:
-        """Return the stored copy of a document; raise `OriginalMissing` if it does not exist."""
-        path = self._storage.path_of(document.id, document.filename)
-        if path.is_file():
-            return path
-        found = find_copy(self._storage.folder_of(document.id))  # a renamed file may have another suffix now
-        if found is None:
+        """Return a file of this machine with the original; raise `OriginalMissing` if it does not exist."""
+        try:
+            return self._storage.local_copy(document.id, document.filename, document.digest)
+        except FileNotFoundError:
             message = f"The stored copy of {document.filename} is missing. Add the file again."
-            raise OriginalMissing(message, document_id=document.id)
-        return found
+            raise OriginalMissing(message, document_id=document.id) from None
 
     def page_sizes(self, document: FileDocument) -> list[tuple[float, float]]:
         """Return the width and height of each page: points for PDF, pixels for pictures."""
@@ -211,7 +207,7 @@ class Originals:
     def _make(self, document: FileDocument, name: str, make: Callable[[], bytes]) -> bytes:
         data = make()
         self._cache.put(document.id, name, data)
-        if not self._storage.folder_of(document.id).is_dir():  # removed meanwhile
+        if not self._storage.has_folder(document.id):  # removed meanwhile
             self._cache.delete(document.id)
         return data
 

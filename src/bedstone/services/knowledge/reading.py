@@ -49,7 +49,7 @@ class PageReading:
         self._known = self.spool.load()
         if self._known.pages and self._is_resumable:
             options = replace(options, first_page=len(self._known.pages) + 1)
-        path = storage.path_of(file.document_id, file.filename)
+        path = storage.local_copy(file.document_id, file.filename, file.digest)
         self._worker = WorkerProcess()
         self._reader = FileReader(path, options, known_notes=self._known.notes, worker=self._worker)
 

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from bedstone.errors import BedstoneError
 from bedstone.records import Task
 from bedstone.services.knowledge.collections import Collections
-from bedstone.services.knowledge.file_storage import FileStorage, hash_file
+from bedstone.services.knowledge.file_storage import FileStorage
 from bedstone.services.knowledge.records import AddFile, FileDocument
-from bedstone.services.knowledge.sidecar import SIDECAR, find_copy, read_sidecar, recall_file
 from bedstone.services.knowledge.unfinished import failed_tasks, pending_tasks
 from bedstone.store.engine import ALL, Store
 
@@ -38,8 +36,10 @@ class Rebuild:
         report = RebuildReport()
         # The copies of files that failed were moved aside: they are tried again.
         known = {*self._store.digests(), *_active_ids(self._store)}
-        lost = {name: self._storage.folder_of(name) for name in self._storage.document_ids() - known}
-        moved = {name: path for name, path in self._storage.orphans().items() if name not in known | lost.keys()}
+        lost = {name: name for name in self._storage.document_ids() - known}
+        moved = {
+            name: folder for name, folder in self._storage.aside.folders().items() if name not in known | lost.keys()
+        }
         for name, folder in sorted((lost | moved).items()):
             on_document(name)
             self._restore(name, folder, submit, report)
@@ -48,24 +48,24 @@ class Rebuild:
             report.tasks.append(submit(replace(self._file_of(document), is_rebuild=True)))
         return report
 
-    def _restore(self, name: str, folder: Path, submit: Callable[[AddFile], Task], report: RebuildReport) -> None:
-        copy = find_copy(folder)
-        file = recall_file(folder, copy) if copy is not None else None
+    def _restore(self, name: str, folder: str, submit: Callable[[AddFile], Task], report: RebuildReport) -> None:
+        copy, shown = self._storage.find_copy(folder), f"{self._storage.place}/{folder}"
+        file = self._storage.recall_file(folder, copy) if copy is not None else None
         if copy is None or file is None:
-            report.left[str(folder)] = "It holds no copy of a file that can be read."
+            report.left[shown] = "It holds no copy of a file that can be read."
             return
-        digest = hash_file(copy)
+        digest = self._storage.hash_copy(copy)
         if (same := self._store.find_by_digest(digest)) is not None or digest in _active_digests(self._store):
             owner = f"document {same.id}" if same is not None else "a file that is being read"
-            report.left[str(folder)] = f"Its content is that of {owner}."
+            report.left[shown] = f"Its content is that of {owner}."
             return
         if file.digest and file.digest != digest:
             report.warnings.append(f"{file.filename} ({name}) is not the file that was added: its copy was changed.")
-        if folder != self._storage.folder_of(name):
-            self._storage.bring_back(name)
+        if folder != name:
+            self._storage.aside.bring_back(name)
         for collection in set(file.collections) - self._collections.names():
             self._collections.create(collection)
-        facts = replace(file, document_id=name, digest=digest, size_bytes=copy_size(self._storage, name))
+        facts = replace(file, document_id=name, digest=digest, size_bytes=copy.size)
         self._storage.save_file(facts)
         report.tasks.append(submit(replace(facts, is_rebuild=True)))
         for task in failed_tasks(self._store):
@@ -81,7 +81,7 @@ class Rebuild:
             for item in documents
             if item.status == "completed"
             and item.digest not in active
-            and find_copy(self._storage.folder_of(item.id)) is not None
+            and self._storage.find_copy(item.id) is not None
             and not self._is_readable(item.id)
         ]
 
@@ -92,15 +92,9 @@ class Rebuild:
             return False
 
     def _file_of(self, document: FileDocument) -> AddFile:
-        known = read_sidecar(self._storage.folder_of(document.id))
+        known = self._storage.read_sidecar(document.id)
         force_ocr = known.force_ocr if known else False
         return replace(AddFile.of_document(document), submitted_at=document.submitted_at, force_ocr=force_ocr)
-
-
-def copy_size(storage: FileStorage, document_id: str) -> int:
-    """Return the size of a document's copy."""
-    copy = find_copy(storage.folder_of(document_id))
-    return copy.stat().st_size if copy is not None else 0
 
 
 def known_folders(store: Store) -> set[str]:
@@ -114,7 +108,7 @@ def write_missing_sidecars(store: Store, storage: FileStorage) -> None:
     if store.get_value(SIDECARS_WRITTEN) is not None:
         return
     for document in store.documents(limit=ALL):
-        if not (storage.folder_of(document.id) / SIDECAR).exists():
+        if not storage.has_sidecar(document.id):
             storage.save_document(FileDocument.from_stored(document), durable=False)
     store.set_value(SIDECARS_WRITTEN, "yes")
 

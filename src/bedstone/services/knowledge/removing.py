@@ -53,7 +53,7 @@ class Removal:
         counts, size = self._store.counts(), self._store.sum_attribute("size")
         self._cancel(self._store.tasks({"queued", "running"}, limit=ALL))
         self._delete(self._store.document_ids(()))
-        self._storage.delete_orphans()
+        self._storage.aside.clear()
         self._forget(failed_tasks(self._store))
         return ClearReport(counts.documents + unfinished, counts.passages, size)
 
@@ -82,7 +82,6 @@ class Removal:
     def _delete(self, document_ids: Sequence[str]) -> None:
         self._storage.mark_removed(document_ids)
         self._store.delete(document_ids)
-        for document_id in document_ids:
-            self._storage.delete(document_id)
-            self._storage.delete_orphan(document_id)
+        self._storage.delete_all(document_ids)
+        self._storage.aside.delete(document_ids)
         self._store.set_value(CHANGED, str(time.time()))

@@ -27,7 +27,7 @@ from bedstone.services.knowledge.collections import Collections
 from bedstone.services.knowledge.contents import Contents
 from bedstone.services.knowledge.errors import DocumentNotFound, ExtractionFailed
 from bedstone.services.knowledge.estimates import queue_seconds
-from bedstone.services.knowledge.file_storage import FileStorage
+from bedstone.services.knowledge.file_storage import open_storage
 from bedstone.services.knowledge.filters import matching_documents, parse_filters, parse_format, stored_formats
 from bedstone.services.knowledge.finding import SCHEME, fetch_text, find_files, find_passages
 from bedstone.services.knowledge.folder_sync import FolderSync, FolderSyncs
@@ -44,6 +44,7 @@ from bedstone.services.knowledge.rebuilding import Rebuild, RebuildReport, known
 from bedstone.services.knowledge.records import AddFile, FileDocument
 from bedstone.services.knowledge.removing import MAX_CANCEL_SECONDS, ClearReport, Removal
 from bedstone.services.knowledge.task_history import TaskHistory
+from bedstone.services.knowledge.tidying import Tidying
 from bedstone.services.knowledge.unfinished import (
     UnfinishedDocuments,
     empty_knowledge_base,
@@ -75,6 +76,7 @@ class KnowledgeOptions:
 
     documents_path: Path
     index_path: Path
+    blobs: str | None = None  # the address of a place for copies and texts; default: the documents folder
     store_place: str = ""  # for messages; default: the index folder
     index: str = EMBEDDED
     allowed_roots: Sequence[Path] = ()
@@ -86,6 +88,11 @@ class KnowledgeOptions:
     read_only: bool = False
     reading: ReadingOptions = field(default_factory=ReadingOptions)
     tuning: "CorpusTuning | None" = None
+
+    @property
+    def storage_place(self) -> str:
+        """Return where the copies of files are, for people."""
+        return self.blobs.partition("?")[0] if self.blobs else str(self.documents_path)
 
 
 @dataclass(frozen=True)
@@ -134,7 +141,7 @@ class KnowledgeBase(Service):
         self._store = store
         self._options = options
         pictures = PictureCache(options.index_path / "pictures")
-        self._storage = FileStorage(options.documents_path, options.index_path / ".adding", pictures.folder)
+        self._storage = open_storage(options, pictures.folder)
         self.originals = Originals(self._storage, pictures)
         self.places = Places(options.allowed_roots, options.uploads_path, options.own_files)
         self.collections = Collections(store, self._storage.save_document)
@@ -161,6 +168,7 @@ class KnowledgeBase(Service):
         self._rebuild = Rebuild(store, self._storage, self.collections)
         self._health = Health(store, self._storage, self._index, options, self._tasks.waiting)
         self._archive = Archive(store, self._storage, self.collections, options.max_file_size_mb)
+        self._tidying = Tidying(store, self._storage)
         self._folder_syncs: FolderSyncs | None = None
         self.history = TaskHistory(store, self._tasks.task)
 
@@ -187,14 +195,17 @@ class KnowledgeBase(Service):
     def _tidy_up(self) -> None:
         """Move aside what has no document; a disk that is full or read-only does not keep the base from opening."""
         try:
-            self._storage.quarantine_orphans(lambda: known_folders(self._store))
-            write_missing_sidecars(self._store, self._storage)
+            if not self._storage.is_shared:
+                self._storage.quarantine_orphans(lambda: known_folders(self._store))
+                write_missing_sidecars(self._store, self._storage)
         except OSError as error:
             logger.warning("Cannot tidy up the documents folder: %s", error.strerror, extra={"action": "not_tidied"})
         sweep_scratch()
 
     async def start(self) -> None:
-        """Keep the watched folders in sync."""
+        """Keep the watched folders in sync, and a place for files tidy that other machines use too."""
+        if self._storage.is_shared and not self._options.read_only:
+            self._tidying.start()
         if self._options.watched_folders and not self._options.read_only:
             self._folder_syncs = FolderSyncs(self, self._options.watched_folders)
             self._folder_syncs.start()
@@ -237,8 +248,10 @@ class KnowledgeBase(Service):
             self._folder_syncs.stop()
         self._tasks.stop()
         self._handler.backfill.stop()
+        self._tidying.stop()
         self.originals.close()
         self._index.close()
+        self._storage.close()
         self._store.close()
 
     @property
@@ -286,7 +299,7 @@ class KnowledgeBase(Service):
             raise _not_found(document_id)
         file = AddFile.from_payload(failed.payload)
         if failed.error == INTERRUPTED or file.is_rebuild:  # its copy was kept
-            self._storage.bring_back(document_id)
+            self._storage.aside.bring_back(document_id)
             task = self._tasks.submit(ADD, replace(file, force_ocr=force_ocr or file.force_ocr).to_payload())
             self._removal.dismiss([failed])
             return task

@@ -1,72 +1,41 @@
 """What is kept beside the copy of a file, so that its document can be restored without the store."""
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from bedstone.ingest.detection import detect
-from bedstone.permissions import make_private_folder
-from bedstone.services.knowledge.records import AddFile, FileDocument
+from bedstone.services.knowledge.records import AddFile
+from bedstone.store.blobs import Blob
 
 SIDECAR = "document.json"
 COPY = "content"
 VERSION = 1
 SHORT_ID = 8  # characters
+MAX_SIDECAR_BYTES = 2**24
 
 
-def write_sidecar(folder: Path, file: AddFile, *, durable: bool = True) -> None:
-    """Write what is known of a file into the folder of its document."""
+def format_sidecar(file: AddFile) -> bytes:
+    """Return what to write about a file."""
     facts = {"version": VERSION, **file.to_payload()}
-    write_durably(folder / SIDECAR, json.dumps(facts, ensure_ascii=False, indent=1), durable=durable)
+    return json.dumps(facts, ensure_ascii=False, indent=1).encode(errors="replace")
 
 
-def read_sidecar(folder: Path) -> AddFile | None:
-    """Return what was written about a file; None if that is missing or damaged."""
+def parse_sidecar(data: bytes, document_id: str) -> AddFile | None:
+    """Return what was written about a file; None if that is damaged."""
     try:
-        facts: Any = json.loads((folder / SIDECAR).read_text(encoding="utf-8"))
-        return replace(AddFile.from_payload(facts), document_id=folder.name)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        facts: Any = json.loads(data.decode("utf-8"))
+        return replace(AddFile.from_payload(facts), document_id=document_id)
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def update_sidecar(folder: Path, document: FileDocument, *, durable: bool = True) -> None:
-    """Write what changed in a document; how its file is read stays as it was."""
-    known = read_sidecar(folder)
-    force_ocr = known.force_ocr if known else False
-    file = replace(AddFile.of_document(document), submitted_at=document.submitted_at, force_ocr=force_ocr)
-    if folder.is_dir() and file != known:
-        write_sidecar(folder, file, durable=durable)
-
-
-def find_copy(folder: Path) -> Path | None:
-    """Return the copy of the original file in the folder of a document."""
-    return next((path for path in sorted(folder.glob(f"{COPY}.*")) if path.is_file()), None)
-
-
-def recall_file(folder: Path, copy: Path) -> AddFile | None:
-    """Return the file of a folder: as its sidecar has it, or what the copy itself tells; None if it has no format."""
-    if (known := read_sidecar(folder)) is not None:
-        return known
-    filename = f"{folder.name[:SHORT_ID]}{copy.suffix}"
-    status, kind = copy.stat(), detect(copy, filename)
+def guess_file(document_id: str, path: Path, copy: Blob) -> AddFile | None:
+    """Return what a copy itself tells about its file; None if it has no format."""
+    suffix = Path(copy.key).suffix
+    filename = f"{document_id[:SHORT_ID]}{suffix}"
+    kind = detect(path, filename)
     if kind is None:
         return None
-    return AddFile(folder.name, filename, "", kind, status.st_size, "", added_at=status.st_mtime)
-
-
-def write_durably(file: Path, text: str, *, durable: bool = True) -> None:
-    """Replace a file at once; it survives a power failure."""
-    make_private_folder(file.parent)
-    draft = file.with_name(f"{file.name}.{uuid4().hex}.tmp")
-    try:
-        with draft.open("w", encoding="utf-8", errors="replace") as target:
-            target.write(text)
-            if durable:
-                target.flush()
-                os.fsync(target.fileno())
-        draft.replace(file)
-    finally:
-        draft.unlink(missing_ok=True)
+    return AddFile(document_id, filename, "", kind, copy.size, "", added_at=copy.modified)

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 from bedstone.errors import BedstoneError
 from bedstone.search.indexes.opening import KEYWORDS, open_index
-from bedstone.services.knowledge.file_storage import FileStorage, hash_file
+from bedstone.services.knowledge.file_storage import FileStorage, open_storage
 from bedstone.services.knowledge.opening import count_documents, knowledge_options, store_file
 from bedstone.services.knowledge.ownership import Ownership, lost_store
 from bedstone.services.knowledge.rebuilding import known_folders
 from bedstone.services.knowledge.records import FileDocument
 from bedstone.services.knowledge.service import KnowledgeOptions
-from bedstone.services.knowledge.sidecar import find_copy, read_sidecar
 from bedstone.settings import Settings
 from bedstone.store.engine import ALL, Store
 from bedstone.store.opening import open_store
@@ -34,7 +33,7 @@ def verify(settings: Settings, on_progress: OnProgress = lambda step, done, tota
     options, file = knowledge_options(settings), store_file(settings)
     if file is not None and not (file.exists() and file.stat().st_size):
         if count := count_documents(settings):
-            return [Finding("store", lost_store(str(file), str(options.documents_path), count).message)]
+            return [Finding("store", lost_store(str(file), options.storage_place, count).message)]
         return [Finding("store", "Nothing has been added yet.", is_problem=False)]
     try:
         is_frozen = file is not None and not os.access(file, os.W_OK)
@@ -52,7 +51,7 @@ def _check_all(store: Store, options: KnowledgeOptions, on_progress: OnProgress)
     yield from (Finding("store", text) for text in problems)
     if problems:  # what else it says cannot be trusted
         return
-    storage = FileStorage(options.documents_path, options.index_path / ".adding")
+    storage = open_storage(options)
     try:
         Ownership(store, storage, options.store_place).check()
     except BedstoneError as error:
@@ -66,8 +65,8 @@ def _check_all(store: Store, options: KnowledgeOptions, on_progress: OnProgress)
             yield from _check_document(document, store, storage)
     for name in sorted(storage.document_ids() - known_folders(store)):
         yield Finding("orphan", f"{name} has a folder, but no document.", is_problem=False)
-    for path in storage.orphans().values():
-        yield Finding("orphan", f"{path} was moved aside.", is_problem=False)
+    for folder in storage.aside.folders().values():
+        yield Finding("orphan", f"{storage.place}/{folder} was moved aside.", is_problem=False)
 
 
 def _check_index(store: Store, options: KnowledgeOptions) -> Iterator[Finding]:
@@ -87,11 +86,11 @@ def _check_index(store: Store, options: KnowledgeOptions) -> Iterator[Finding]:
 
 def _check_document(document: FileDocument, store: Store, storage: FileStorage) -> Iterator[Finding]:
     """Check the files of a document: its copy, its text, and what is kept beside them."""
-    name, folder = f"{document.filename} ({document.id})", storage.folder_of(document.id)
-    copy = find_copy(folder)
+    name = f"{document.filename} ({document.id})"
+    copy = storage.find_copy(document.id)
     if copy is None:
         yield Finding("original", f"The copy of {name} is missing.")
-    elif hash_file(copy) != document.digest:
+    elif storage.hash_copy(copy) != document.digest:
         yield Finding("original", f"The copy of {name} is not the file that was added: its digest differs.")
     try:
         storage.load_pages(document.id)
@@ -99,7 +98,7 @@ def _check_document(document: FileDocument, store: Store, storage: FileStorage) 
         yield Finding("text", f"The text of {name} is missing or damaged. Run `bedstone knowledge rebuild`.")
     if not store.chunk_counts(document.id):
         yield Finding("text", f"{name} has no chunks. Run `bedstone knowledge rebuild`.")
-    sidecar = read_sidecar(folder)
+    sidecar = storage.read_sidecar(document.id)
     if sidecar is None and copy is not None:
         yield Finding("sidecar", f"document.json of {name} is missing or damaged.")
     elif sidecar is not None and (sidecar.filename, sidecar.source) != (document.filename, document.source):

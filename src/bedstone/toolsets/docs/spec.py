@@ -5,8 +5,8 @@ from bedstone.toolkit import NavigationItem, ToolsetSpec
 
 
 def is_configured(settings: Settings) -> bool:
-    """Return whether there is an index or a folder to serve."""
-    return bool(settings.docs.dir or layout.configured_docs_indexes(settings))
+    """Return whether there is an index, a published corpus or a folder to serve."""
+    return bool(settings.docs.dir or settings.docs.published or layout.configured_docs_indexes(settings))
 
 
 SPEC = ToolsetSpec(

@@ -8,7 +8,7 @@ def has_work(settings: Settings) -> bool:
     """Return whether there may be tasks to resume or folders to watch, or documents whose store was lost."""
     storage = settings.storage
     stored = (layout.knowledge_index(settings) / "knowledge.sqlite", layout.knowledge_documents(settings))
-    return bool(storage.watch or storage.database) or any(path.exists() for path in stored)
+    return bool(storage.watch or storage.database or storage.blobs) or any(path.exists() for path in stored)
 
 
 SPEC = ToolsetSpec(

@@ -230,7 +230,7 @@ def status(found: "KnowledgeStatus") -> Status:
             total_size_bytes=found.size_bytes,
             total_size_mb=round(found.size_bytes / MEGABYTE, 2),
             average_chunks_per_document=round(counts.chunks / counts.documents, 2) if counts.documents else 0.0,
-            storage_path=str(options.documents_path),
+            storage_path=options.storage_place,
             vector_db_path=str(options.index_path),
             pending_count=found.documents.pending or None,
             failed_count=found.documents.failed or None,

@@ -92,7 +92,7 @@ class CorpusStates:
     def commands(self) -> Mapping[str, str]:
         """Return the commands that add a folder; `serve` if this server does not use what `build` writes."""
         docs, flags = self._settings.docs, self._flags()
-        if docs.index or docs.dir:
+        if docs.index or docs.dir or docs.published:
             return {"serve": f"bedstone serve --docs-dir {DEFAULT_FOLDER} --watch"}
         return {
             "build": f"bedstone docs build {DEFAULT_FOLDER}{flags}",

@@ -1,0 +1,1 @@
+"""Places for files, each behind the protocol in `blobs.py`."""

@@ -1,0 +1,1 @@
+"""The parts of the place for files in a bucket."""
