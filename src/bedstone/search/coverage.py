@@ -11,7 +11,7 @@ from bedstone.records import Passage, StoredChunk
 from bedstone.search.embedder import Embedder, Sketch, Sketcher, Vectors
 from bedstone.search.embedders import ESTIMATOR
 from bedstone.search.estimates import Estimator
-from bedstone.search.indexer import context_of, embed_missing
+from bedstone.search.indexer import context_of, embed_missing, heading_passage, heading_share, is_heading
 from bedstone.store.engine import Store
 
 FIRST_PASSAGES = 4  # of each document; with 3, questions lose up to 0.003 nDCG@10
@@ -26,13 +26,19 @@ READ_CHUNKS = 500
 
 @dataclass(slots=True)
 class _Piece:
-    """A passage, the text that the model would get, and its vector as soon as it has one."""
+    """A passage, the text that the model would get, its vector as soon as it has one, and how much that counts."""
 
     passage: Passage
     text: str
     sketch: Sketch
     is_exact: bool
     vector: Vectors | None = None
+    share: float = 1.0
+
+    @property
+    def teaches(self) -> bool:
+        """Whether estimates are learned from it."""
+        return self.is_exact and not is_heading(self.passage)
 
 
 @dataclass(slots=True)
@@ -144,6 +150,9 @@ class _Run:
                 passage = Passage(stored.head.rowid, item.start, item.end)
                 text = f"{context}\n\n{stored.plain[item.start : item.end]}"
                 pieces.append(_Piece(passage, text, item, is_exact))
+            if share := heading_share(stored, self._embedder):
+                place = heading_passage(stored.head.rowid)
+                pieces.append(_Piece(place, stored.head.heading, pieces[0].sketch, is_exact=True, share=share))
             planned.append(pieces)
         known = self._read_known(planned)
         return _Planned(
@@ -152,7 +161,7 @@ class _Run:
                 (piece.sketch, known[piece.passage.chunk_rowid][piece.passage.start])
                 for pieces in planned
                 for piece in pieces
-                if piece.is_exact and piece.passage.start in known.get(piece.passage.chunk_rowid, {})
+                if piece.teaches and piece.passage.start in known.get(piece.passage.chunk_rowid, {})
             ],
         )
 
@@ -163,8 +172,9 @@ class _Run:
         vectors = self._store.vectors([item.id for item in stored]) if stored else {}
         known: dict[int, dict[int, Vectors]] = {}
         for item in stored:
-            vector = np.frombuffer(vectors[item.id], np.float16).astype(np.float32)
-            known.setdefault(item.passage.chunk_rowid, {})[item.passage.start] = vector
+            of_chunk = known.setdefault(item.passage.chunk_rowid, {})
+            if not is_heading(item.passage):
+                of_chunk[item.passage.start] = np.frombuffer(vectors[item.id], np.float16).astype(np.float32)
         return known
 
     def _embed(self, group: Sequence[_Planned], pool: ThreadPoolExecutor) -> None:
@@ -172,7 +182,9 @@ class _Run:
         self._ask([piece for item in group for piece in item.pieces if piece.is_exact], pool)
         complete: list[list[_Piece]] = []
         for item in group:
-            exact = item.known + [(piece.sketch, piece.vector) for piece in item.pieces if piece.vector is not None]
+            exact = item.known + [
+                (piece.sketch, piece.vector) for piece in item.pieces if piece.teaches and piece.vector is not None
+            ]
             mean = np.zeros(self._embedder.dimensions, np.float32)
             if exact:
                 vectors = [vector for _, vector in exact]
@@ -223,7 +235,7 @@ class _Run:
 
     def _put(self, chunks: Sequence[list[_Piece]]) -> None:
         rows = [
-            (piece.passage, piece.vector.astype(np.float16).tobytes())
+            (piece.passage, (piece.share * piece.vector).astype(np.float16).tobytes())
             for chunk in chunks
             for piece in chunk
             if piece.vector is not None

@@ -4,24 +4,39 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 from math import sqrt
 from operator import itemgetter, mul
+from typing import Protocol
 
 from bedstone.search.hits import Candidate, Ranking
 
 Span = tuple[int, int]
-CoverageOf = Callable[[Sequence[int]], float]
 # A document's next best chunks each add this share of their score to its support; each further chunk of the document
 # keeps a share of its own. Measured on the files of ray_docs and kubefix, cut into chunks: right file in the top 5.
 MAX_SUPPORTING_CHUNKS = 3
 SUPPORT = 0.15
 FURTHER_CHUNK = 0.7
-# Where the first keyword hits have less than this share of the query's weight, and the nearest vector stands out by so
-# many standard deviations, the share of semantic search rises from 0.5 to 0.7. Fitted with whole sets left out, see
-# docs/benchmarks.md. Without the second condition it costs as much as it gains.
+# Which side to trust more; fitted with whole sets left out, see docs/benchmarks.md. Where the first keyword hits have
+# less than this share of the query's weight, and the nearest vector stands out by so many standard deviations, the
+# share of semantic search rises from 0.5 to 0.7. Without the second condition it costs as much as it gains.
 COVERING_HITS = 3
-MIN_COVERAGE = 0.7
+MIN_COVERAGE = 0.6
 MIN_LEAD = 2.5
-TRUST = 7 / 3  # times the odds
+VECTOR_TRUST = 7 / 3  # times the odds
+# Where this share of a long question stands together in the first keyword hit, the question repeats its text: the share
+# falls from 0.5 to 0.2. A few words stand together by accident.
+MIN_REPEATED = 0.85
+MIN_REPEATED_TERMS = 7
+KEYWORD_TRUST = 1 / 4
 DEMOTED = 0.3  # share of the score that release notes keep; less changes nothing (docs/benchmarks.md)
+
+
+class Coverage(Protocol):
+    """Tells how much of a question's weight chunks have, from 0 to 1."""
+
+    def mean(self, rowids: Sequence[int]) -> float:
+        """Return the share that chunks have anywhere, on average."""
+
+    def together(self, rowid: int) -> float:
+        """Return the share that stands together in one chunk; 0 for a question of fewer than `MIN_REPEATED_TERMS`."""
 
 
 def fuse(keyword_scores: Mapping[int, float], cosines: Mapping[int, float], semantic_weight: float) -> dict[int, float]:
@@ -65,17 +80,17 @@ def rank(
     limit: int,
     nearest_span: Callable[[int], Span | None] | None = None,
     *,
-    coverage_of: CoverageOf | None = None,
+    coverage: Coverage | None = None,
 ) -> Ranking:
     """Return the best candidates in order; where one side finds nothing, the other decides alone.
 
-    With `coverage_of`, semantic search counts more where the first keyword hits have little of the query.
+    With `coverage`, semantic search counts more where the first keyword hits have little of the query, and less where
+    the first one has nearly all of it in one place.
     """
     weight = semantic_weight if keyword_scores else 1.0
     nearby = cosines if weight else {}
-    if nearby and coverage_of and 0 < weight < 1 and _lead([*nearby.values()]) > MIN_LEAD:
-        first = list(islice(keyword_scores, COVERING_HITS))
-        weight = trust_vectors(weight) if coverage_of(first) < MIN_COVERAGE else weight
+    if nearby and coverage and 0 < weight < 1:
+        weight = _weigh(weight, list(islice(keyword_scores, COVERING_HITS)), nearby, coverage)
     scores = fuse(keyword_scores, nearby, weight) if nearby else keyword_scores
     best = sorted([(-score, rowid) for rowid, score in scores.items()])[:limit]
     candidates = [Candidate(rowid, -score, keyword_scores.get(rowid), nearby.get(rowid)) for score, rowid in best]
@@ -83,9 +98,18 @@ def rank(
     return Ranking(candidates, len(scores), signals, nearest_span)
 
 
-def trust_vectors(weight: float) -> float:
-    """Return the weight of semantic search where keyword search covers little of a question."""
-    return weight * TRUST / (weight * TRUST + 1 - weight)
+def _weigh(weight: float, first: Sequence[int], cosines: Mapping[int, float], coverage: Coverage) -> float:
+    """Return the weight of semantic search beside the first keyword hits."""
+    if coverage.together(first[0]) >= MIN_REPEATED:
+        return trust(weight, KEYWORD_TRUST)
+    if _lead([*cosines.values()]) > MIN_LEAD and coverage.mean(first) < MIN_COVERAGE:
+        return trust(weight, VECTOR_TRUST)
+    return weight
+
+
+def trust(weight: float, odds: float) -> float:
+    """Return a weight with its odds multiplied."""
+    return weight * odds / (weight * odds + 1 - weight)
 
 
 def promote_documents(

@@ -1,11 +1,12 @@
 """SearchIndex: what every search index does, and what callers can rely on."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from bedstone.errors import InvalidInput, Unavailable
 from bedstone.search.filters import Filter
+from bedstone.search.fusion import Coverage
 from bedstone.search.hits import Ranking
 from bedstone.store.engine import Store
 
@@ -48,8 +49,8 @@ class IndexQuery:
     """Text, a vector, or both.
 
     `semantic_weight` is the weight of the cosine in the fused score where both take part. Each side proposes `depth`
-    candidates; the best `limit` of them are returned. `coverage_of` returns how much of the query chunks have, from 0
-    to 1: where keyword search covers little, semantic search counts more.
+    candidates; the best `limit` of them are returned. `coverage` tells how much of the query chunks have, which decides
+    how far each side is trusted.
     """
 
     text: str = ""
@@ -59,7 +60,7 @@ class IndexQuery:
     limit: int = 10
     depth: int = 100
     weights: Weights = field(default_factory=Weights)
-    coverage_of: Callable[[Sequence[int]], float] | None = None
+    coverage: Coverage | None = None
 
 
 class SearchIndex(Protocol):

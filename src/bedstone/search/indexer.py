@@ -8,11 +8,14 @@ import numpy as np
 
 from bedstone.records import Passage, StoredChunk
 from bedstone.search.embedder import Embedder
+from bedstone.search.terms import WORD
 from bedstone.store.engine import Store
 
 Batch = Sequence[StoredChunk]
 Vectors = list[tuple[Passage, bytes]]
 STOP_SECONDS = 0.1  # between two looks at whether to stop
+# Shorter headings ("Overview") are near to many questions that their sections do not answer.
+MIN_HEADING_WORDS = 4
 
 
 def embed_missing(
@@ -78,8 +81,35 @@ def passages_of(stored: StoredChunk, embedder: Embedder, title: str | None = Non
     ]
 
 
+def heading_share(stored: StoredChunk, embedder: Embedder) -> float:
+    """Return how much the vector of a chunk's heading alone counts; 0 if it gets none.
+
+    The vectors of its passages know the heading too, but a long passage drowns what it says.
+    """
+    share: float = getattr(embedder, "heading_share", 0.0)
+    return share if len(WORD.findall(stored.head.heading)) >= MIN_HEADING_WORDS else 0.0
+
+
+def heading_passage(rowid: int) -> Passage:
+    """Return the passage that a heading's vector is stored under: an empty one at the beginning."""
+    return Passage(rowid, 0, 0)
+
+
+def is_heading(passage: Passage) -> bool:
+    """Return whether a passage stands for the heading of its chunk, or for a chunk without text."""
+    return passage.start == passage.end
+
+
 def embed_chunks(chunks: Batch, embedder: Embedder, title: str | None = None) -> Vectors:
     """Return passages with their vectors, ready for the store."""
-    passages = [pair for stored in chunks for pair in passages_of(stored, embedder, title)]
-    vectors = embedder.embed([text for _, text in passages]).astype(np.float16)
-    return [(passage, vector.tobytes()) for (passage, _), vector in zip(passages, vectors, strict=True)]
+    passages = [(*pair, 1.0) for stored in chunks for pair in passages_of(stored, embedder, title)]
+    passages += [
+        (heading_passage(stored.head.rowid), stored.head.heading, share)
+        for stored in chunks
+        if (share := heading_share(stored, embedder))
+    ]
+    vectors = embedder.embed([text for _, text, _ in passages])
+    return [
+        (passage, (share * vector).astype(np.float16).tobytes())
+        for (passage, _, share), vector in zip(passages, vectors, strict=True)
+    ]

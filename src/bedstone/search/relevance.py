@@ -43,16 +43,16 @@ class Model:
 
 # Fitted by `benchmarks/fit_relevance.py`, which prints these lines; docs/benchmarks.md has the reliability.
 MODELS: Mapping[Kind, Model] = {
-    "hybrid": Model(constant=-0.79, covered=2.37, strength=1.25, nearness=3.45, terms=-0.76, chunks=-0.33),
-    "semantic": Model(constant=-0.63, covered=2.45, strength=1.27, nearness=1.92, terms=-0.56, chunks=-0.34),
+    "hybrid": Model(constant=-0.89, covered=2.38, strength=1.24, nearness=3.57, terms=-0.72, chunks=-0.32),
+    "semantic": Model(constant=-0.48, covered=2.55, strength=1.26, nearness=1.82, terms=-0.53, chunks=-0.38),
     "keyword": Model(constant=-3.47, covered=4.54, strength=1.33, terms=0.29, chunks=-0.31),
     "quotation": Model(constant=-6.24, covered=9.33),
     "unspaced": Model(constant=-11.48, covered=15.94, terms=2.49, chunks=-0.09),
 }
 # A hit must be good by both: one rare term of a long question weighs much, and is a small part of the query.
 RELATIVE_MODELS: Mapping[Kind, Model] = {
-    "hybrid": Model(constant=-1.06, covered=1.83, nearness=3.39, terms=0.38, chunks=-0.3, relative=3.13),
-    "semantic": Model(constant=-1.62, covered=1.96, nearness=1.75, terms=0.72, chunks=-0.26, relative=3.72),
+    "hybrid": Model(constant=-1.11, covered=1.89, nearness=3.5, terms=0.41, chunks=-0.31, relative=3.02),
+    "semantic": Model(constant=-1.65, covered=2.07, nearness=1.66, terms=0.74, chunks=-0.26, relative=3.68),
     "keyword": Model(constant=-3.58, covered=2.97, terms=1.4, chunks=-0.23, relative=4.75),
 }
 

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from bedstone.records import ChunkHead, StoredChunk
 from bedstone.search.embedding import QueryEmbedder
 from bedstone.search.filters import Filter
-from bedstone.search.fusion import CoverageOf, promote_documents
+from bedstone.search.fusion import Coverage, promote_documents
 from bedstone.search.hits import Candidate, Hit, Mode, Ranking, SearchRequest, SearchResponse, Snippet
 from bedstone.search.index import IndexQuery, SearchIndex, Weights
 from bedstone.search.language import KEYWORDS_ONLY, KNOWN_LANGUAGE_WEIGHT, OTHER_SCRIPT_WEIGHT, semantic_weight
 from bedstone.search.matching import Matcher
 from bedstone.search.places import matched_place
+from bedstone.search.question import QuestionCoverage
 from bedstone.search.relevance import Kind, QueryTerms, make_non_increasing, nearness, relevance
 from bedstone.search.snippets import snippet
 from bedstone.search.terms import UNSPACED, normalize_query, split_camel
@@ -197,33 +198,27 @@ class Retriever:
         promotes = self._profile.promotes_documents and plan.is_question
         document_of = partial(bisect_right, self._first_chunks) if promotes else None
         demoted = self._secondary if document_of and not self._profile.asks_for_secondary(plan.text) else ()
-        coverage_of = self._coverage_of(plan)
-        ranking = collect(plan, filter, limit, self.index, document_of, demoted=demoted, coverage_of=coverage_of)
+        coverage = self._coverage(plan)
+        ranking = collect(plan, filter, limit, self.index, document_of, demoted=demoted, coverage=coverage)
         return replace(ranking, candidates=[]) if is_unrelated(ranking, self._embedding.min_similarity) else ranking
 
-    def _coverage_of(self, plan: Plan) -> CoverageOf | None:
+    def _coverage(self, plan: Plan) -> Coverage | None:
         """Return what tells how much of a question chunks have; None for other queries and languages."""
         if not plan.is_question or plan.vector is None or plan.language_share < 1:
             return None
 
-        def coverage_of(rowids: Sequence[int]) -> float:
-            matcher = self._matcher(plan.text)
-            query = QueryTerms(matcher.terms, self.index.chunk_count, self.index.document_frequency)
+        def read(rowids: Sequence[int]) -> Iterator[tuple[str, str]]:
             heads, texts = self._read_heads(rowids), self._store.plain_texts(rowids)
-            known = [rowid for rowid in rowids if rowid in heads and rowid in texts]
-            shares = [
-                query.share(matcher.find_terms(self._with_context(heads[rowid], texts[rowid]))) for rowid in known
-            ]
-            return sum(shares) / len(shares) if shares else 1.0
+            for rowid in rowids:
+                if rowid in heads and rowid in texts:
+                    yield texts[rowid], "\n".join(self._profile.context_of(heads[rowid]))
 
-        return coverage_of
+        index = self.index
+        return QuestionCoverage(self._matcher(plan.text), index.chunk_count, index.document_frequency, read)
 
     def _matcher(self, text: str) -> Matcher:
         languages = getattr(self.index, "languages", None)  # an index of another package may not tell them
         return self._matcher_of(text, tuple(languages.items()) if languages else ())
-
-    def _with_context(self, head: ChunkHead, plain: str) -> str:
-        return "\n".join([plain, *self._profile.context_of(head)])
 
     def _select_groups(self, plan: Plan, request: SearchRequest, group_key: GroupKey, count: int) -> Selection:
         windows, counts_all = self._profile.windows, self._profile.counts_all
@@ -392,7 +387,7 @@ def collect(
     index: SearchIndex,
     document_of: Callable[[int], int] | None = None,
     *,
-    coverage_of: CoverageOf | None = None,
+    coverage: Coverage | None = None,
     demoted: Collection[int] = (),
 ) -> Ranking:
     """Ask the index for candidates, deeper while there are too few; with `document_of`, documents are promoted."""
@@ -407,7 +402,7 @@ def collect(
             limit=max(limit, promoted) + len(candidates),
             depth=depth,
             weights=plan.weights,
-            coverage_of=coverage_of,
+            coverage=coverage,
         )
         ranking = index.search(query)
         best = ranking.candidates

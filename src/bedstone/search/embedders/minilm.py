@@ -40,6 +40,7 @@ class MiniLm:
     languages = frozenset({"en"})
     max_component = 0.35
     min_similarity = 0.3
+    heading_share = 0.85  # see docs/benchmarks.md
     is_semantic = True
     batch_size = 16
     workers = os.cpu_count() or 1

@@ -103,7 +103,7 @@ class HybridIndex:
             nearest = vectors.search(query.vector, query.depth, query.filter, scores.keys())
         cosines = nearest.cosines if nearest else {}
         span = nearest.span if nearest else None
-        return rank(scores, cosines, query.semantic_weight, query.limit, span, coverage_of=query.coverage_of)
+        return rank(scores, cosines, query.semantic_weight, query.limit, span, coverage=query.coverage)
 
     def is_quotation(self, text: str) -> bool:
         with self._translate_damage():

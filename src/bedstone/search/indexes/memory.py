@@ -89,7 +89,7 @@ class MemoryIndex:
                 cosines[rowid], spans[rowid] = cosine, span
         near = self._best(cosines, query.depth, above=-2.0).keys() | scores.keys()
         cosines = {rowid: cosine for rowid, cosine in cosines.items() if rowid in near}
-        return rank(scores, cosines, query.semantic_weight, query.limit, spans.get, coverage_of=query.coverage_of)
+        return rank(scores, cosines, query.semantic_weight, query.limit, spans.get, coverage=query.coverage)
 
     def is_quotation(self, text: str) -> bool:
         key = phrase_key(text)
