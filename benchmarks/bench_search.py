@@ -19,21 +19,23 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tantivy
 
-import bedstone.search.indexes.vector as vector_module
 from bedstone.records import Chunk, Document, Passage, StoredChunk
 from bedstone.search.embedders.minilm import MiniLm
 from bedstone.search.embedding import QueryEmbedder
-from bedstone.search.filters import OneOf
+from bedstone.search.filters import OneOf, matches
 from bedstone.search.hits import SearchRequest
 from bedstone.search.index import IndexQuery
+from bedstone.search.indexer import embed_missing
 from bedstone.search.indexes.hybrid import HybridIndex
 from bedstone.search.indexes.keyword import KeywordIndex
+from bedstone.search.indexes.segments.nearest import products
 from bedstone.search.indexes.vector import VectorIndex
 from bedstone.search.retriever import Retriever
 from bedstone.search.terms import stop_terms, terms
@@ -45,6 +47,7 @@ BEDSTONE = Path(sys.executable).with_name("bedstone")
 QUERIES = 150
 FUSION_MS = 0.3
 TURNS = 3
+CHANGES = 43  # the first three warm up
 NOISE = 0.15  # added to resampled vectors, so that no two are equal
 PROVIDERS = ("none", "minilm")
 
@@ -286,16 +289,74 @@ def measure_growth(work: Path, data: BenchData, sizes: Sequence[int]) -> None:
     head = ("chunks", "tantivy alone", "usearch alone", "keyword", "vectors", "hybrid", "filtered", "hybrid / floor")
     row(*head, "filtered / floor", "recall@10", "filtered recall@10", "index s", "peak MB")
     row(*["---"] * 13)
+    changes = []
     for size in sizes:
-        with closing(fill_store(work / f"{size}.sqlite", size, chunks, vectors)) as store:
-            measure_size(store, KeywordIndex(work / f"{size}.words"), model, questions)
+        folder = work / f"growth-{size}"
+        folder.mkdir()
+        with closing(fill_store(folder / "store.sqlite", size, chunks, vectors)) as store:
+            measure_size(store, folder, model, questions)
+            changes.append(measure_changes(store, folder, model, size))
+        shutil.rmtree(folder)
+    print("\n## One more document of one chunk, CPU ms until keywords and vectors find it\n")
+    row(
+        "chunks", "store", "keywords", "embed", "vectors", "search", "sum", "sum / first", "open s, wall", "open s, CPU"
+    )
+    row(*["---"] * 10)
+    for cost in changes:
+        row(*cost.cells(changes[0]))
 
 
-def measure_size(store: SqliteStore, words: KeywordIndex, model: MiniLm, questions: Sequence[Any]) -> None:
-    near = VectorIndex(store, 384, model.max_component)
+@dataclass(frozen=True)
+class ChangeCost:
+    """What one change costs at a size, and opening the index."""
+
+    size: int
+    parts: Sequence[float]
+    open_wall: float
+    open_cpu: float
+
+    def cells(self, first: "ChangeCost") -> list[str]:
+        """Return a row of the table."""
+        total = sum(self.parts)
+        figures = [f"{item:.2f}" for item in (*self.parts, total, total / sum(first.parts))]
+        return [f"{self.size:,}", *figures, f"{self.open_wall:.2f}", f"{self.open_cpu:.2f}"]
+
+
+def measure_changes(store: SqliteStore, folder: Path, model: MiniLm, size: int) -> ChangeCost:
+    """Open an index that is kept in a folder, and add documents one by one, like a server does."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    index = HybridIndex.open(store, folder, model)
+    index.catch_up()
+    index.search(IndexQuery("open", model.embed_query("open")))
+    opened = time.perf_counter() - wall, time.process_time() - cpu
+    rounds: list[list[float]] = []
+    for number in range(CHANGES):
+        name = f"added-{number}"
+        text = f"Zebra number {number} crosses the savannah at dawn, and river {name} is wide."
+        chunk = Chunk(name, text, text, facets={"part": str(number % 10)})
+        steps: list[Callable[[], object]] = [
+            lambda name=name, chunk=chunk: store.put([(Document(name, "", ""), [chunk])]),  # type: ignore[misc]
+            index.catch_up,
+            lambda name=name: embed_missing(store, model, document_id=name),  # type: ignore[misc]
+            index.catch_up,
+            lambda text=text: index.search(IndexQuery(text, model.embed_query(text))),  # type: ignore[misc]
+        ]
+        marks = [time.process_time()]
+        for step in steps:
+            step()
+            marks.append(time.process_time())
+        rounds.append([(end - start) * 1000 for start, end in pairwise(marks)])
+    index.close()
+    return ChangeCost(size, [statistics.mean(values) for values in zip(*rounds[3:], strict=True)], *opened)
+
+
+def measure_size(store: SqliteStore, folder: Path, model: MiniLm, questions: Sequence[Any]) -> None:
+    words = KeywordIndex(folder / "words")
+    near = VectorIndex(store, 384, model.max_component, folder / "vectors")
     started = time.process_time()
     words.catch_up(store)
     near.catch_up()
+    near.finish()
     indexed = time.process_time() - started
     index = HybridIndex(store, words, near)
     retriever = Retriever(store, index, QueryEmbedder(lambda: model))
@@ -332,7 +393,9 @@ def measure_size(store: SqliteStore, words: KeywordIndex, model: MiniLm, questio
         f"\nEnd to end at {size:,}, with embedding: {whole:.2f} ms, the libraries {floor:.2f} ms, ratio {ratio:.2f}\n",
         flush=True,
     )
+    near.save()
     words.finish()
+    words.close()
 
 
 def floor_whole(words: KeywordIndex, near: VectorIndex, model: MiniLm, text: str) -> None:
@@ -342,26 +405,37 @@ def floor_whole(words: KeywordIndex, near: VectorIndex, model: MiniLm, text: str
     _floor_vectors(near, query)
 
 
-def _floor_vectors(near: VectorIndex, query: np.ndarray[Any, Any]) -> object:
-    codes = near._quantize(query[None])  # noqa: SLF001
-    if near._graph is not None:  # noqa: SLF001
-        return near._graph.search(codes[0], 100, threads=1)  # noqa: SLF001
-    return vector_module._products(codes[0], near._table.codes)  # noqa: SLF001
+def _floor_vectors(near: VectorIndex, query: np.ndarray[Any, Any]) -> None:
+    """Ask the libraries for the nearest, in every segment."""
+    code = near._reader.quantize(query)  # noqa: SLF001
+    for part in near._state.snapshot.parts:  # noqa: SLF001
+        if part.segment.graph is not None:
+            part.segment.graph.index.search(code, 100, threads=1)
+        else:
+            products(code, part.segment.codes)
 
 
 def recall(store: SqliteStore, near: VectorIndex, questions: Sequence[Any], condition: OneOf | None) -> float:
     """Return the share of the ten nearest chunks that the index finds, compared with exact search."""
-    table = near._table  # noqa: SLF001
-    parts = [store.vectors(table.ids[start : start + 20_000].tolist()) for start in range(0, len(table.ids), 20_000)]
-    known = {number: vector for part in parts for number, vector in part.items()}
-    matrix = np.frombuffer(b"".join(known[number] for number in table.ids.tolist()), np.float16).reshape(-1, 384)
-    exact = matrix.astype(np.float32)
-    inside = np.ones(len(table.ids), bool) if condition is None else table.passing(condition)
+    items = list(store.passages_between(0, 2**62))
+    ids, rowids = [item.id for item in items], np.array([item.passage.chunk_rowid for item in items])
+    inside = np.array([condition is None or matches(condition, item.facets) for item in items])
+    best = [np.empty((0, 2)) for _ in questions]
+    for start in range(0, len(ids), 20_000):  # never all in memory
+        part = ids[start : start + 20_000]
+        vectors = store.vectors(part)
+        exact = np.frombuffer(b"".join(vectors[number] for number in part), np.float16).reshape(-1, 384)
+        rows, chunks = exact.astype(np.float32), rowids[start : start + 20_000]
+        for at, (_, query) in enumerate(questions):
+            scores = np.where(inside[start : start + 20_000], rows @ query, -2.0)
+            top = np.argsort(-scores)[:10]
+            both = np.vstack([best[at], np.column_stack([scores[top], chunks[top]])])
+            best[at] = both[np.argsort(-both[:, 0])[:10]]
     hits = 0
-    for _, query in questions:
-        best = table.chunks[np.argsort(-np.where(inside, exact @ query, -2.0))[:10]]
+    for (_, query), known in zip(questions, best, strict=True):
         cosines = near.search(query, 100, condition).cosines
-        hits += len(set(sorted(cosines, key=lambda rowid: -cosines[rowid])[:10]) & set(best.tolist()))
+        found = sorted(cosines, key=lambda rowid: -cosines[rowid])[:10]
+        hits += len(set(found) & set(known[:, 1].astype(int).tolist()))
     return hits / (10 * len(questions))
 
 

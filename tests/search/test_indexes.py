@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import bedstone.search.indexes.vector as vector_module
+import bedstone.search.indexes.segments.nearest as nearest_module
+import bedstone.search.indexes.segments.state as state_module
 from acme_diary.index import SynonymIndex
 from bedstone.records import Chunk, Document, Passage
 from bedstone.search.embedders.hashing import HashingEmbedder
@@ -62,9 +63,9 @@ def index(
     request: pytest.FixtureRequest, tmp_path: Path, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> SearchIndex:
     if "graph" in request.param:
-        monkeypatch.setattr(vector_module, "MAX_SCANNED", 1)
-        monkeypatch.setattr(vector_module, "MAX_SUBSET", 1)
-        monkeypatch.setattr(vector_module, "MAX_FILTERED_SCAN", 1)
+        monkeypatch.setattr(state_module, "MAX_SCANNED", 1)
+        monkeypatch.setattr(nearest_module, "MAX_SUBSET", 1)
+        monkeypatch.setattr(nearest_module, "MAX_FILTERED_SCAN", 1)
     index = INDEXES[request.param](store, tmp_path)
     index.catch_up()
     return index
@@ -188,39 +189,14 @@ def test_an_empty_store_is_no_trouble(tmp_path: Path) -> None:
         assert not index.has_vectors
 
 
-def test_a_graph_is_kept_and_a_damaged_one_is_built_again(
-    tmp_path: Path, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(vector_module, "MAX_SCANNED", 1)
-    file = tmp_path / "vectors.usearch"
-
-    def opened(*, read_only: bool) -> VectorIndex:
-        index = VectorIndex(store, EMBEDDER.dimensions, EMBEDDER.max_component, file, read_only=read_only)
-        index.catch_up()
-        return index
-
-    query = vector(TEXTS["timeouts"][0])
-    first = opened(read_only=False)
-    first.save()
-    size = file.stat().st_size
-    assert opened(read_only=True).search(query, 2).cosines == first.search(query, 2).cosines
-    store.put([document("more", "Something that the kept graph does not know.")])
-    embed_missing(store, EMBEDDER)
-    for read_only in (True, False):
-        near = opened(read_only=read_only).search(vector("kept graph does not know"), 1).cosines
-        assert store.chunks(list(near))[next(iter(near))].head.document_id == "more"
-    file.write_bytes(file.read_bytes()[: size // 2])
-    assert opened(read_only=False).search(query, 2).cosines == first.search(query, 2).cosines
-
-
 @pytest.mark.parametrize(("filtered", "scanned"), [(False, 1), (True, 1), (True, 10_000)])
 def test_a_graph_finds_what_a_scan_finds(
     filtered: bool, scanned: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Recall at ten on vectors with the spread of real ones; `make bench-search` measures it on 100,000."""
-    monkeypatch.setattr(vector_module, "MAX_SCANNED", 1000)
-    monkeypatch.setattr(vector_module, "MAX_SUBSET", 100)
-    monkeypatch.setattr(vector_module, "MAX_FILTERED_SCAN", scanned)
+    monkeypatch.setattr(state_module, "MAX_SCANNED", 1000)
+    monkeypatch.setattr(nearest_module, "MAX_SUBSET", 100)
+    monkeypatch.setattr(nearest_module, "MAX_FILTERED_SCAN", scanned)
     random = np.random.default_rng(7)
     centres = random.normal(size=(40, 64))
     vectors = centres[random.integers(0, 40, 4000)] + random.normal(size=(4000, 64)) * 0.7
@@ -233,6 +209,7 @@ def test_a_graph_finds_what_a_scan_finds(
     store.put_passages([(Passage(row + 1, 0, 1), vectors[row].astype(np.float16).tobytes()) for row in range(4000)])
     index = VectorIndex(store, 64, float(np.abs(vectors).max()))
     index.catch_up()
+    index.finish()
     condition = OneOf("part", ("1",)) if filtered else None
     inside = np.arange(4000) % 2 == 1 if filtered else np.ones(4000, bool)
     hits = 0
@@ -247,26 +224,11 @@ def test_a_graph_finds_what_a_scan_finds(
 def test_a_graph_and_a_model_live_in_one_process() -> None:
     """In whichever order they are first needed: their libraries crash when loaded the wrong way round."""
     program = (
-        "from bedstone.search.indexes.vector import _usearch; _usearch();"
+        "from bedstone.search.indexes.segments.graphs import usearch_index; usearch_index();"
         "from bedstone.search.embedders.minilm import MiniLm; print(MiniLm().embed_query('x').shape)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, "(384,)\n")
-
-
-def test_a_graph_that_shrinks_becomes_a_scan_again(
-    tmp_path: Path, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(vector_module, "MAX_SCANNED", 3)
-    index = VectorIndex(store, EMBEDDER.dimensions, EMBEDDER.max_component, tmp_path / "vectors.usearch")
-    index.catch_up()
-    assert index.save()
-    assert not index.save()
-    store.delete(["chinese", "install"])
-    index.catch_up()
-    assert len(index.search(vector(TEXTS["timeouts"][0]), 5).cosines) == 2
-    assert index.save()
-    assert not (tmp_path / "vectors.usearch").exists()
 
 
 def test_searches_go_on_while_the_index_catches_up(index: SearchIndex, store: MemoryStore) -> None:
@@ -331,3 +293,34 @@ def test_a_long_query_of_unknown_words_costs_little(index: SearchIndex) -> None:
     started = time.process_time()
     assert index.search(IndexQuery(text)).candidates == []
     assert time.process_time() - started < 5
+
+
+def test_vectors_alone_do_not_commit_keywords(tmp_path: Path, store: MemoryStore) -> None:
+    """Nor are they forgotten: readers, and an index that was closed, know that nothing is missing."""
+    folder = tmp_path / "words"
+    words = KeywordIndex(folder)
+    words.catch_up(store)
+    store.put([document("new", "A penguin swims.")])
+    words.catch_up(store)
+    before = (folder / "meta.json").read_bytes()
+    embed_missing(store, EMBEDDER)
+    words.catch_up(store)
+    last = store.last_change()
+    assert last is not None
+    assert words.last_applied == (last.seq, last.stamp)
+    assert (folder / "meta.json").read_bytes() == before
+    reader = KeywordIndex(folder, read_only=True)
+    assert reader.last_applied[0] < last.seq
+    reader.reload(store)
+    assert reader.last_applied == words.last_applied
+    words.finish()
+    assert KeywordIndex(folder, read_only=True).last_applied == words.last_applied
+    store.delete(["new"])
+    reader.reload(store)
+    assert reader.last_applied == words.last_applied
+    writer = KeywordIndex(folder)
+    writer.catch_up(store)
+    reader.reload(store)
+    assert reader.last_applied[0] == last.seq + 1
+    assert reader.search("penguin", None, 5) == {}
+    writer.finish()

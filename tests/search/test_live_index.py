@@ -11,6 +11,7 @@ from bedstone.records import Chunk, Document, StoredChunk
 from bedstone.search import live_index
 from bedstone.search.embedders.hashing import HashingEmbedder
 from bedstone.search.hits import SearchRequest, SearchResponse
+from bedstone.search.index import IndexQuery
 from bedstone.search.indexer import embed_missing
 from bedstone.search.indexes import keyword
 from bedstone.search.live_index import LiveIndex
@@ -228,3 +229,31 @@ def test_an_index_takes_up_an_embedder_and_discards_the_vectors_of_another(store
         index.close()
     reader = opened(HashingEmbedder, is_writer=False)
     assert not reader.current().index.has_vectors  # made by the other one
+
+
+@pytest.mark.parametrize("kind", ["cut off", "garbled"])
+def test_damaged_vectors_are_read_again_from_the_store(
+    store: MemoryStore, opened: Open, tmp_path: Path, kind: str
+) -> None:
+    store.set_value(live_index.MODEL, HashingEmbedder.fingerprint)
+    embed_missing(store, HashingEmbedder())
+    first = opened(HashingEmbedder)
+    assert found(first, "tulips") == ["a"]
+    first.close()
+    (segment,) = (tmp_path / "vectors").glob("*.segment")
+    content = bytearray(segment.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 8] = bytes(byte ^ 0x5A for byte in content[middle : middle + 8])
+    segment.write_bytes(content if kind == "garbled" else content[:middle])
+    writer = opened(HashingEmbedder)
+    deadline = time.monotonic() + 20
+    while not list(tmp_path.glob("vectors.damaged-*")) and time.monotonic() < deadline:
+        assert found(writer, "tulips") == ["a"]
+    writer.current().index.verify()  # waits for the check in the background
+    assert writer.current().index.has_vectors
+    query = IndexQuery(vector=HashingEmbedder().embed_query("tulips"))
+    (near,) = writer.current().index.search(query).candidates
+    assert near.cosine == pytest.approx(0.707, abs=0.001)  # the name of the document is embedded, too
+    assert writer.problem() is None
+    writer.close()
+    assert len(list(tmp_path.glob("vectors.damaged-*"))) == 1

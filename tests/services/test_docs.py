@@ -20,6 +20,7 @@ from bedstone.search.embedder import Embedder
 from bedstone.search.embedders.hashing import HashingEmbedder
 from bedstone.search.embedders.minilm import MiniLm
 from bedstone.search.hits import Hit
+from bedstone.search.index import IndexQuery
 from bedstone.search.indexes.keyword import KeywordIndex
 from bedstone.services.docs.builder import BuildOptions, BuildReport, DocsBuilder
 from bedstone.services.docs.corpus import DocsCorpus
@@ -413,6 +414,37 @@ def test_an_index_can_be_copied_anywhere(write: Write, tmp_path: Path) -> None:
     shutil.copytree(index, tmp_path / "else where")
     shutil.rmtree(index)
     assert first(tmp_path / "else where", "some words") == "a.md#_preamble"
+
+
+def test_an_index_maps_its_vectors(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, index = write({"a.md": "# A\n\nsome words\n", "b.md": "# B\n\nother things\n"}), tmp_path / "index"
+    build(source, index, HashingEmbedder())
+    query = IndexQuery(vector=HashingEmbedder().embed_query("other things"))
+    read = SqliteStore.vectors
+    asked: list[int] = []
+
+    def note(store: SqliteStore, ids: list[int]) -> dict[int, bytes]:
+        asked.extend(ids)
+        return read(store, ids)
+
+    monkeypatch.setattr(SqliteStore, "vectors", note)
+    corpus = DocsCorpus(index, lambda _: HashingEmbedder())
+    assert corpus.retriever.index.has_vectors
+    assert len(corpus.retriever.index.search(query).candidates) == 2
+    assert asked == []
+    corpus.close()
+    (generation,) = index.glob("generation-*")
+    for path in (generation / "vectors").iterdir():  # an index of an earlier version
+        path.unlink()
+    (generation / "vectors.usearch").write_bytes(b"former")
+    corpus = DocsCorpus(index, lambda _: HashingEmbedder())
+    assert len(corpus.retriever.index.search(query).candidates) == 2
+    assert len(asked) == 2
+    corpus.close()
+    build(source, index, HashingEmbedder())
+    (generation,) = index.glob("generation-*")
+    assert (generation / "vectors" / "manifest.json").exists()
+    assert not (generation / "vectors.usearch").exists()
 
 
 def test_an_open_corpus_outlives_its_generation(write: Write, tmp_path: Path) -> None:

@@ -37,9 +37,9 @@ class HybridIndex:
             return cls(store, keywords)
         from bedstone.search.indexes.vector import VectorIndex  # noqa: PLC0415 - loads numpy
 
-        file = folder / VECTORS if folder is not None else None
+        vectors = folder / VECTORS if folder is not None else None
         dimensions, largest = embedder.dimensions, embedder.max_component
-        return cls(store, keywords, VectorIndex(store, dimensions, largest, file, read_only=access != "write"))
+        return cls(store, keywords, VectorIndex(store, dimensions, largest, vectors, read_only=access != "write"))
 
     @property
     def applied_seq(self) -> int:
@@ -71,13 +71,15 @@ class HybridIndex:
             self._vectors.catch_up()
         with self._translate_damage():
             if self._keywords.is_read_only:  # another process updates it
-                self._keywords.reload()
+                self._keywords.reload(self._store)
             else:
                 self._keywords.catch_up(self._store, on_progress, in_batches=in_batches)
         if self._vectors is not None:
             self._vectors.catch_up()
 
     def verify(self) -> None:
+        if self._vectors is not None:
+            self._vectors.verify()
         if reason := self._keywords.find_damage():
             raise IndexDamaged(reason)
         last, stored, found = self._store.last_change(), self._store.counts().chunks, self.chunk_count
@@ -122,11 +124,13 @@ class HybridIndex:
             return self._keywords.suggest_terms(word)
 
     def close(self) -> None:
-        if self._vectors is not None:
-            self._vectors.save()
-        with self._translate_damage():
-            self._keywords.finish()
-        self._keywords.close()
+        try:
+            if self._vectors is not None:
+                self._vectors.save()
+        finally:
+            with self._translate_damage():
+                self._keywords.finish()
+            self._keywords.close()
 
 
 def _open_keywords(folder: Path, *, read_only: bool) -> KeywordIndex:

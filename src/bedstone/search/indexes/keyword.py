@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +17,7 @@ from typing import Any
 import tantivy
 
 from bedstone.permissions import FOLDER_MODE, make_private_folder
-from bedstone.records import ABOUT, Document, StoredChunk
+from bedstone.records import ABOUT, Change, Document, StoredChunk
 from bedstone.search.filters import AllOf, AnyOf, Filter, Missing, OneOf
 from bedstone.search.index import IndexVersionMismatch, OnProgress, Weights
 from bedstone.search.indexes.damage import find_damage
@@ -42,6 +42,8 @@ from bedstone.store.engine import Store
 
 VERSION = 7  # of schema and analysis; an index with a different version is rebuilt
 ARENA_BYTES = 64_000_000
+SMALL_ARENA_BYTES = 15_000_000  # the least that is allowed: a commit of one document takes half as long with it
+SMALL_CHUNKS = 500  # in the changes that it is used for
 BATCH_CHANGES = 1_000
 SMALL_BATCH = 50  # where others wait for the index, or for its end
 # Each commit leaves a segment that every search must visit; a process killed before one repeats the work.
@@ -101,11 +103,17 @@ class KeywordIndex:
         self._index = self._open(read_only)
         self.is_read_only = read_only  # another process writes it
         self._writer: Any = None  # opened for the first change, and again after a failure that ends its threads
+        self._beyond: tuple[int, int] | None = None  # the last change, if none since the marker concerns chunks
+        self._signature: tuple[int, int, int] | None = None  # of the files that were loaded last
         self._reload()
 
     @property
     def last_applied(self) -> tuple[int, int]:
         """Sequence number and stamp of the last change that is in the index."""
+        return self._beyond or self._marker
+
+    @property
+    def _marker(self) -> tuple[int, int]:
         searcher = self._searcher  # another thread may replace it
         found = searcher.search(Query.term_query(self._schema, "rowid", MARKER), 1, count=False).hits
         if not found:
@@ -129,37 +137,56 @@ class KeywordIndex:
         with self._lock:
             last = store.last_change()  # later changes are for the next call, or this one might never end
             seq, stamp = self.last_applied
-            committed = seq
+            committed, is_dirty = seq, False
             if seq and [change.stamp for change in store.changes(seq - 1, 1)] != [stamp]:
                 self._ensure_writer()
                 self._writer.delete_all_documents()
-                seq, stamp, committed = 0, 0, -1
+                seq, stamp, committed, is_dirty = 0, 0, -1, True
             document_of = lru_cache(maxsize=16)(store.document)
-            if last and seq < last.seq:
-                self._ensure_writer()
+            is_large = False
             try:
                 while last and seq < last.seq and (changes := store.changes(seq, batch)):
-                    for change in changes:
+                    concerned = [change for change in changes if _concerns_chunks(change)]
+                    if concerned:
+                        chunks = sum(_chunks_of(change) for change in concerned)
+                        is_large = self._ensure_writer(chunks, may_replace=not is_dirty) or is_large
+                    for change in concerned:
                         self._remove(change.gone_first, change.gone_last)
                         if change.kind == "put":
                             for stored in store.chunks_between(change.first, change.last):
                                 for fields in _documents(stored, document_of(stored.head.document_id)):
                                     self._writer.add_document(fields)
+                    is_dirty = is_dirty or bool(concerned)
                     seq, stamp = changes[-1].seq, changes[-1].stamp
-                    if seq - committed >= changes_per_commit:
+                    if is_dirty and seq - committed >= changes_per_commit:
                         self._commit(seq, stamp)
-                        committed = seq
+                        committed, is_dirty = seq, False
                     if on_progress:
                         on_progress(seq)
-                if seq != committed:
-                    self._commit(seq, stamp)
+                self._complete((seq, stamp), is_dirty=is_dirty, is_large=is_large)
             except BaseException:
                 self._roll_back()
                 raise
 
-    def _ensure_writer(self) -> None:
+    def _complete(self, position: tuple[int, int], *, is_dirty: bool, is_large: bool) -> None:
+        """Commit what is left. Changes that are not about chunks do not need it: to read them again costs less."""
+        if is_dirty:
+            self._commit(*position)
+        elif position != self.last_applied:
+            self._beyond = position
+        if is_large:  # the next change is probably a small one
+            self._writer.wait_merging_threads()
+            self._writer = None
+
+    def _ensure_writer(self, chunks: int = 0, *, may_replace: bool = False) -> bool:
+        """Open a writer for a number of chunks; return whether they are many."""
+        is_large = chunks > SMALL_CHUNKS
+        if is_large and may_replace and self._writer is not None:
+            self._writer.wait_merging_threads()
+            self._writer = None
         if self._writer is None:
-            self._writer = self._index.writer(ARENA_BYTES, 1)
+            self._writer = self._index.writer(ARENA_BYTES if is_large else SMALL_ARENA_BYTES, 1)
+        return is_large
 
     def _roll_back(self) -> None:
         """Drop the incomplete batch, which the next commit would include otherwise."""
@@ -170,14 +197,33 @@ class KeywordIndex:
         except ValueError:  # its threads have ended
             self._writer = None
 
-    def reload(self) -> None:
+    def reload(self, store: Store) -> None:
         """Load what another process wrote."""
         with self._lock:
-            self._reload()
+            signature = self._sign()
+            if signature is None or signature != self._signature:
+                self._reload()
+                self._signature = signature
+            seq, stamp = self._marker
+            changes = takewhile(lambda change: not _concerns_chunks(change), store.changes(seq, BATCH_CHANGES))
+            for change in changes:
+                seq, stamp = change.seq, change.stamp
+            self._beyond = seq, stamp
+
+    def _sign(self) -> tuple[int, int, int] | None:
+        """Return what tells one commit of another process from the next."""
+        try:
+            status = (self._folder / "meta.json").stat() if self._folder else None
+        except OSError:
+            return None
+        return (status.st_ino, status.st_size, status.st_mtime_ns) if status else None
 
     def finish(self) -> None:
         """Wait for merges and release the writer: the index is read-only from now on."""
         with self._lock:
+            if self._beyond is not None and not self.is_read_only:
+                self._ensure_writer()
+                self._commit(*self._beyond)
             if self._writer is not None:
                 self._writer.wait_merging_threads()
             self._writer, self.is_read_only = None, True
@@ -366,6 +412,7 @@ class KeywordIndex:
         self._writer.delete_documents_by_term("rowid", MARKER)
         self._writer.add_document(tantivy.Document(rowid=MARKER, seq=seq, stamp=stamp))
         self._writer.commit()
+        self._beyond = None
         self._reload()
 
     def _reload(self) -> None:
@@ -402,6 +449,14 @@ class KeywordIndex:
             self._private = TemporaryDirectory(prefix="bedstone-index-")
             folder = _private_view(folder, Path(self._private.name))
         return tantivy.Index.open(str(folder))
+
+
+def _concerns_chunks(change: Change) -> bool:
+    return change.kind == "put" or change.gone_first <= change.gone_last
+
+
+def _chunks_of(change: Change) -> int:
+    return change.last - change.first + 1 if change.kind == "put" else 0
 
 
 def _delete_uncommitted(folder: Path) -> None:

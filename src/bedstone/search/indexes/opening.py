@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 KEYWORDS = "words"  # a folder
 VERSION = "version.json"  # the last file that is written: without it, the index does not exist yet
-VECTORS = "vectors.usearch"
+VECTORS = "vectors"  # a folder
 
 
 def open_index(

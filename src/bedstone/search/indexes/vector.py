@@ -1,125 +1,51 @@
-"""The vector index: a scan of int8 codes while there are few, a graph above, and exact scores for the best."""
+"""The vector index: segments that never change and a tail that grows, so that a change costs what changed."""
 
 import logging
 import threading
-from array import array
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import cached_property
+import time
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import numkong
 import numpy as np
-from numpy.typing import NDArray
 
-from bedstone.records import StoredPassage
+from bedstone.records import Change, StoredPassage
 from bedstone.search.embedder import Vectors
-from bedstone.search.filters import Filter, matches
+from bedstone.search.filters import Filter
 from bedstone.search.index import OnProgress
-from bedstone.search.indexes.damage import set_aside
+from bedstone.search.indexes.segments.arrays import ArraysDamaged
+from bedstone.search.indexes.segments.facets import FacetList
+from bedstone.search.indexes.segments.files import SegmentFiles
+from bedstone.search.indexes.segments.graphs import make_graph
+from bedstone.search.indexes.segments.loading import (
+    ALL_CHUNKS,
+    Changed,
+    Found,
+    VectorReader,
+    changes_since,
+    collect,
+    summarize,
+)
+from bedstone.search.indexes.segments.manifest import Position
+from bedstone.search.indexes.segments.nearest import Nearest, find_nearest
+from bedstone.search.indexes.segments.segment import Codes, Halves, Numbers, Part, Rows, Segment, Tail
+from bedstone.search.indexes.segments.state import MAX_TAIL, State, Step, flush_step, next_step
+from bedstone.search.indexes.segments.writing import merge_parts, write_segment
 from bedstone.store.engine import Store
-
-if TYPE_CHECKING:
-    from usearch.index import Index
 
 logger = logging.getLogger(__name__)
 
-Codes = NDArray[np.int8]
-Halves = NDArray[np.float16]
-Numbers = NDArray[np.int64]
-
-MAX_SCANNED = 60_000  # passages; a scan costs no more than a graph of the same recall, and needs no building
-MAX_SUBSET = 20_000  # passages that pass a filter: up to this number, only they are scanned
-MAX_FILTERED_SCAN = 200_000  # passages; up to this number all are scanned under a filter, above the graph fetches more
-FILTERED_FETCH = 10  # times as many candidates from the graph under a filter
-MAX_EXACT = 64  # passages with scores from stored vectors
-# Recall@10 is 0.99 at 100,000, also where every vector has several near copies, which is hard for a graph; with an
-# expansion of 300 it is 0.99 on plain documentation, but 0.93 there.
-CONNECTIVITY = 32
-EXPANSION_ADD = 256
-EXPANSION_SEARCH = 800
-READ_BATCH = 1_000
-ALL_CHUNKS = (0, 2**62)
-
-
-@dataclass(frozen=True)
-class _Table:
-    """All passages by chunk and start; `facet_sets` tells which of the `facets` each one has.
-
-    `halves` are the exact vectors, kept while there are few; otherwise they are read from the store.
-    """
-
-    ids: Numbers
-    chunks: Numbers
-    spans: Numbers
-    facet_sets: Numbers
-    codes: Codes
-    halves: Halves | None
-    facets: Sequence[Any] = field(default_factory=list)
-
-    @cached_property
-    def rowids(self) -> Numbers:
-        """The rowid of each chunk, once."""
-        return np.unique(self.chunks)
-
-    @cached_property
-    def _by_id(self) -> Numbers:
-        return np.argsort(self.ids)
-
-    @cached_property
-    def _ids_in_order(self) -> Numbers:
-        return self.ids[self._by_id]
-
-    def positions(self, ids: Numbers) -> Numbers:
-        """Return the positions of passages, without those that were deleted."""
-        order = self._by_id
-        found = order[np.minimum(np.searchsorted(self._ids_in_order, ids), len(order) - 1)]
-        positions: Numbers = found[self.ids[found] == ids]
-        return positions
-
-    def passages_of(self, rowids: Collection[int]) -> Numbers:
-        """Return the positions of the passages of chunks."""
-        numbers = np.fromiter(rowids, np.int64, len(rowids))
-        numbers.sort()  # neighbours are near each other in memory
-        starts = np.searchsorted(self.chunks, numbers)
-        ends = np.searchsorted(self.chunks, numbers + 1)
-        counts = ends - starts
-        return np.repeat(ends - counts.cumsum(), counts) + np.arange(counts.sum())
-
-    def passing(self, filter: Filter) -> NDArray[np.bool_]:
-        """Return which passages pass a filter, evaluated once for each set of facets that occurs."""
-        passes = np.array([matches(filter, facets) for facets in self.facets], np.bool_)
-        return passes[self.facet_sets]
-
-
-@dataclass(frozen=True, slots=True)
-class Nearest:
-    """The cosines of chunks, and on demand the span of each one's plain text that is nearest."""
-
-    cosines: dict[int, float]
-    _table: _Table
-    _rows: Numbers
-    _scores: NDArray[np.float64]
-    _chunks: Numbers
-
-    def span(self, rowid: int) -> tuple[int, int] | None:
-        """Return the nearest span of a chunk."""
-        if rowid not in self.cosines:
-            return None
-        first = int(self._chunks.searchsorted(rowid))
-        last = int(self._chunks.searchsorted(rowid, "right"))
-        best = first if last == first + 1 else first + int(self._scores[first:last].argmax())
-        start, end = self._table.spans[self._rows[best]].tolist()
-        return start, end
+RETRY_SECONDS = 30.0  # before segments that could not be written are tried again
+# Of numpy and usearch, when what they read makes no sense.
+MISREAD = (LookupError, ValueError, RuntimeError, OverflowError)
 
 
 class VectorIndex:
     """Finds chunks by their best passage; derived from a store.
 
-    Vectors are scaled to int8 by `max_component`, the largest component they are expected to have. The graph of a
-    large index is kept in `file`; comparing passage ids, which are never reused, shows what it is missing.
+    Vectors are scaled to int8 by `max_component`, the largest component they are expected to have. Segments are kept
+    in `folder`, which one process writes; others map its files, and follow the store beyond them in memory. Segments
+    are merged in the background, while searches use the old ones.
     """
 
     def __init__(
@@ -127,315 +53,338 @@ class VectorIndex:
         store: Store,
         dimensions: int,
         max_component: float,
-        file: Path | None = None,
+        folder: Path | None = None,
         *,
         read_only: bool = False,
     ) -> None:
         self._store = store
         self._dimensions = dimensions
-        self._scale = 127 / max_component
-        self._file = file
-        self._read_only = read_only
-        self._lock = threading.Lock()
-        self._graph: Index | None = None
-        self._is_unsaved = False
-        self._building: threading.Thread | None = None
-        self._table = self._empty()
-        self.applied_seq = 0
+        self._reader = VectorReader(store, dimensions, 127 / max_component)
+        self._files = SegmentFiles(folder, dimensions, self._reader.scale, is_writer=not read_only) if folder else None
+        self._writes = self._files is not None and not read_only
+        self._lock = threading.RLock()
+        self._state = State((), Tail.empty(dimensions))
+        self._is_open = False
+        self._is_damaged = False
+        self._has_changed = False  # the files, since they were saved last
+        self._worker: threading.Thread | None = None
+        self._is_stopping = False
+        self._retry_at = 0.0
 
     def __len__(self) -> int:
-        return len(self._table.ids)
+        return self._state.snapshot.live
+
+    @property
+    def applied_seq(self) -> int:
+        """The sequence number of the last change that is searchable."""
+        return self._state.position.seq
 
     @property
     def problem(self) -> str | None:
         """What is repaired right now; all vectors are scanned meanwhile."""
-        return "The vector index was damaged and is being rebuilt" if self._building is not None else None
+        return "The vector index was damaged and is being rebuilt" if self._is_damaged else None
+
+    def search(self, query: Vectors, limit: int, filter: Filter | None = None, also: Collection[int] = ()) -> Nearest:
+        """Return the nearest chunks that pass the filter, and the cosines of some others."""
+        code = self._reader.quantize(query)
+        try:
+            return find_nearest(self._state.snapshot, query, code, limit, filter=filter, also=also)
+        except MISREAD:
+            if not self.verify():
+                raise
+        return find_nearest(self._state.snapshot, query, code, limit, filter=filter, also=also)
 
     def catch_up(self, on_progress: OnProgress | None = None) -> None:
         """Apply the changes of the store."""
         with self._lock:
             last = self._store.last_change()
-            if last is None or last.seq == self.applied_seq:
+            if last is None or (self._is_open and last.seq == self._state.position.seq):
                 return
-            self._table = self._apply_changes(last.seq, on_progress)
-            self._update_graph()
-            self.applied_seq = last.seq
+            state = self._open()
+            self._is_open = True
+            changes = changes_since(self._store, state.position.seq, last.seq) if state.position.seq else None
+            if changes is None:
+                self._start_again(last, on_progress)
+            else:
+                self._use(self._apply(state, summarize(changes), _position(last), on_progress))
+        self._maintain_soon()
+
+    def verify(self) -> bool:
+        """Read all files; if one is damaged, set them aside, start again from the store and return True."""
+        if self._files is None or (reason := self._files.find_damage()) is None:
+            return False
+        with self._lock:
+            if self._files.find_damage() is None:  # the files were replaced meanwhile
+                return False
+            self._set_aside(reason)
+            if (last := self._store.last_change()) is not None:
+                self._start_again(last, None)
+        self._maintain_soon()
+        return True
 
     def finish(self) -> None:
-        """Wait until a damaged graph is rebuilt."""
-        if (building := self._building) is not None:
-            building.join()
+        """Wait until segments are merged, and a damaged index is whole."""
+        while self._maintain_soon():
+            if (worker := self._worker) is not None:
+                worker.join()
 
     def save(self) -> bool:
-        """Write the graph to its file, if it changed; return whether the file did."""
+        """Write what is only in memory, after ending the work in the background; return whether files changed."""
+        self._is_stopping = True
+        try:
+            if (worker := self._worker) is not None:
+                worker.join()
+            with self._lock:
+                if not self._writes or not self._is_open:
+                    return False
+                if step := flush_step(self._state):
+                    self._run(step)
+                self._publish()
+                has_changed, self._has_changed = self._has_changed, False
+                return has_changed
+        finally:
+            self._is_stopping = False
+
+    # Opening
+
+    def _open(self) -> State:
+        """Return the state of the files, if they are new; otherwise the one of this process."""
+        if self._files is None or (self._is_open and self._writes):
+            return self._state
+        try:
+            opened = self._files.open()
+        except ArraysDamaged as error:
+            if self._is_open:
+                return self._state  # of another process, which repairs them
+            self._set_aside(str(error))
+            return self._state
+        if opened is None:
+            return self._state
+        parts, position = opened
+        if [change.stamp for change in self._store.changes(position.seq - 1, 1)] != [position.stamp]:
+            return State((), Tail.empty(self._dimensions))  # its history differs
+        return State(parts, Tail.empty(self._dimensions), position, position)
+
+    def _set_aside(self, reason: str) -> None:
+        logger.error("Rebuilding the vector index: %s", reason, extra={"action": "index_rebuilt"})
+        assert self._files is not None
+        self._is_damaged = True
+        try:
+            self._files.set_aside()
+        except OSError as error:
+            logger.warning("Cannot set the vector index aside: %s", error, extra={"action": "index_not_saved"})
+
+    def _start_again(self, last: Change, on_progress: OnProgress | None) -> None:
+        """Read all vectors from the store."""
+        empty = State((), Tail.empty(self._dimensions))
+        self._use(self._apply(empty, Changed((), [ALL_CHUNKS]), _position(last), on_progress))
+
+    def _use(self, state: State) -> None:
+        self._state = state
+        if self._writes and any(part.segment.file not in self._known_files() for part in state.segments):
+            self._try_publish()
+
+    def _known_files(self) -> set[Path | None]:
+        assert self._files is not None
+        return {None, *self._files.named_segments}
+
+    # Changes
+
+    def _apply(self, state: State, changed: Changed, position: Position, on_progress: OnProgress | None) -> State:
+        """Return the state after changes: without deleted passages and with new ones."""
+        segments = [part.without_chunks(changed.gone) for part in state.segments]
+        tail = _without_chunks(state.tail, changed)
+        if changed.read:
+            facets = FacetList()
+            found = collect(self._passages(changed), facets)
+            live = [part.segment.ids[part.live_between(*pair)] for part in segments for pair in changed.read]
+            tail_part = Part(tail.segment)
+            live += [tail_part.segment.ids[tail_part.live_between(*pair)] for pair in changed.read]
+            known = np.concatenate(live) if live else np.empty(0, np.int64)
+            if len(gone := known[~np.isin(known, found.ids)]):
+                segments = [_without_ids(part, gone) for part in segments]
+                tail = tail.only(~np.isin(tail.rows.ids, gone))
+            fresh = found.only(~np.isin(found.ids, known))
+            if len(fresh) > MAX_TAIL:
+                segments.append(Part(self._write_found(fresh, facets, position, on_progress)))
+            elif len(fresh):
+                tail = self._extend(tail, fresh, facets)
+        after = State([part for part in segments if part.live], tail, position, state.flushed)
+        return replace(after, flushed=position) if after.is_flushed else after
+
+    def _passages(self, changed: Changed) -> Iterator[StoredPassage]:
+        for first, last in changed.read:
+            yield from self._store.passages_between(first, last)
+
+    def _extend(self, tail: Tail, found: Found, facets: FacetList) -> Tail:
+        codes, halves = self._reader.read(found.ids)
+        sets = np.array([tail.facets.number(facets.sets[number]) for number in found.sets.tolist()], np.int32)
+        return tail.append(Rows(found.ids, found.chunks, found.spans, sets, codes, halves))
+
+    def _write_found(
+        self, found: Found, facets: FacetList, position: Position, on_progress: OnProgress | None
+    ) -> Segment:
+        """Write many passages of the store as a segment; to memory where the disk does not take them."""
+
+        def read_vectors(start: int, stop: int) -> tuple[Codes, Halves]:
+            return self._reader.read(found.ids[start:stop])
+
+        table, progress = facets.freeze(), on_progress or (lambda _: None)
+        path = self._new_path(position, "segment")
+        try:
+            return write_segment(
+                path, found.columns, table, self._dimensions, read_vectors=read_vectors, check=progress
+            )
+        except OSError as error:
+            if path is None:
+                raise
+            self._delay(error)
+            return write_segment(
+                None, found.columns, table, self._dimensions, read_vectors=read_vectors, check=progress
+            )
+
+    def _new_path(self, position: Position, kind: str) -> Path | None:
+        return self._files.new_path(position, kind) if self._files is not None and self._writes else None
+
+    # Merging
+
+    def _maintain_soon(self) -> bool:
+        """Merge segments in a thread, if there is anything to merge; return whether there is."""
         with self._lock:
-            if self._file is None or self._read_only or not self._is_unsaved:
+            if self._worker is not None:
+                return True
+            if self._is_stopping or time.monotonic() < self._retry_at:
                 return False
-            if self._graph is not None:
-                draft = self._file.with_suffix(".tmp")
-                self._graph.save(str(draft))
-                draft.replace(self._file)
-            else:
-                self._file.unlink(missing_ok=True)
-            self._is_unsaved = False
+            if next_step(self._state, has_files=self._writes) is None:
+                self._is_damaged = False
+                return False
+            self._worker = threading.Thread(target=self._maintain, name="vector-segments", daemon=True)
+            self._worker.start()
             return True
 
-    def search(self, query: Vectors, limit: int, filter: Filter | None = None, also: Collection[int] = ()) -> Nearest:
-        """Return the nearest chunks that pass the filter, and the cosines of some others."""
-        table = self._table
-        if not len(table.ids):
-            return Nearest({}, table, table.ids, np.empty(0), table.ids)
-        passing = None if filter is None else table.passing(filter)
-        fetch = limit * len(table.ids) // len(table.rowids) + limit // 2
-        near = self._candidates(table, self._quantize(query[None]), fetch, passing)
-        rows = np.unique(np.concatenate([near, table.passages_of(also)]))  # in the order of their chunks
-        if not len(rows):
-            return Nearest({}, table, rows, np.empty(0), rows)
-        scores = self._scores(table, rows, query)
-        chunks = table.chunks[rows]
-        firsts = np.flatnonzero(np.diff(chunks, prepend=-1))
-        best = np.maximum.reduceat(scores, firsts).tolist()
-        rowids = chunks[firsts].tolist()
-        lowest = sorted(best, reverse=True)[min(limit, len(best)) - 1]
-        cosines = {
-            rowid: cosine for rowid, cosine in zip(rowids, best, strict=True) if cosine >= lowest or rowid in also
-        }
-        return Nearest(cosines, table, rows, scores, chunks)
+    def _maintain(self) -> None:
+        try:
+            while step := next_step(self._state, has_files=self._writes):
+                self._run(step)
+        except _Stopped:
+            pass
+        except Exception as error:  # noqa: BLE001 - searches use the old segments; the store may be closed
+            self._delay(error)
+        finally:
+            with self._lock:
+                self._worker = None
 
-    def _candidates(self, table: _Table, code: Codes, fetch: int, passing: NDArray[np.bool_] | None) -> Numbers:
-        """Return the positions of the passages that are probably nearest."""
-        if passing is not None and np.count_nonzero(passing) <= MAX_SUBSET:
-            inside = np.flatnonzero(passing)
-            return inside[_largest(_products(code[0], table.codes[inside]), fetch)]
-        graph = self._graph  # another thread may replace it
-        if graph is None or (passing is not None and len(table.ids) <= MAX_FILTERED_SCAN):
-            products = _products(code[0], table.codes)
-            if passing is None:
-                return _largest(products, fetch)
-            products[~passing] = -np.inf
-            return _largest(products, min(fetch, int(np.count_nonzero(passing))))
-        count = fetch * FILTERED_FETCH if passing is not None else fetch
-        found = graph.search(code[0], min(count, len(graph)), threads=1).keys.astype(np.int64)
-        positions = table.positions(found)
-        return positions if passing is None else positions[passing[positions]][:fetch]
+    def _delay(self, error: Exception) -> None:
+        logger.warning("Cannot write the vector index: %s", error, extra={"action": "index_not_saved"})
+        self._retry_at = time.monotonic() + RETRY_SECONDS
 
-    def _scores(self, table: _Table, rows: Numbers, query: Vectors) -> NDArray[np.float64]:
-        """Return the cosines of passages: exact ones, but only for the nearest where vectors must be read first.
+    def _check(self, _: int = 0) -> None:
+        if self._is_stopping and threading.current_thread() is self._worker:
+            raise _Stopped
 
-        The cosines from int8 codes are right to 0.003, and none of the others comes near the first page.
-        """
-        if table.halves is not None:
-            return _products(query, table.halves[rows])
-        scores = _products(query, table.codes[rows].astype(np.float32)) / self._scale
-        nearest = _largest(scores, MAX_EXACT)
-        ids = table.ids[rows[nearest]].tolist()
-        deleted = bytes(2 * self._dimensions)  # of a passage deleted in the meantime
-        vectors = self._store.vectors(ids)
-        scores[nearest] = _products(query, self._to_halves([vectors.get(number, deleted) for number in ids]))
-        return scores
+    def _run(self, step: Step) -> None:
+        """Write one segment in the place of several, without keeping searches or changes waiting."""
+        try:
+            merged = self._merge(step) if step.sources else None
+            self._replace(step, merged)
+        finally:
+            if self._files is not None:
+                with self._lock:
+                    self._files.forget_drafts()
 
-    def _apply_changes(self, last: int, on_progress: OnProgress | None) -> _Table:
-        """Return the table after all changes, without deleted passages and with new ones."""
-        changes = self._changes(last) if self.applied_seq else None
-        if changes is None:
-            return self._extend_table(self._empty(), np.array([], np.int64), [ALL_CHUNKS], on_progress)
-        deleted = [(change.gone_first, change.gone_last) for change in changes if change.gone_first <= change.gone_last]
-        added = [(change.first, change.last) for change in changes if change.kind == "vectors"]
-        keep = np.ones(len(self._table.ids), np.bool_)
-        for first, end in deleted:
-            start, stop = np.searchsorted(self._table.chunks, [first, end + 1])
-            keep[start:stop] = False
-        return self._extend_table(self._table, np.flatnonzero(keep), added, on_progress)
+    def _replace(self, step: Step, merged: Segment | None) -> None:
+        with self._lock:
+            before = self._state
+            held = [part for part in before.segments if any(part.segment is old.segment for old in step.parts)]
+            if len(held) < len(step.parts):  # the index started again meanwhile
+                return
+            others = [part for part in before.segments if part not in held]
+            tail = _after_flush(before.tail, step.state.tail) if step.takes_tail else before.tail
+            if merged is not None:
+                others.append(_without_ids(Part(merged), self._gone_meanwhile(step, held, before.tail)))
+            after = State([part for part in others if part.live], tail, before.position, before.flushed)
+            if after.is_flushed:
+                after = replace(after, flushed=before.position)
+            elif step.takes_tail and all(part.segment.file for part in others):
+                after = replace(after, flushed=step.state.position)
+            self._state = after
+            if self._writes and not self._is_stopping:
+                self._try_publish()
 
-    def _changes(self, last: int) -> list[Any] | None:
-        """Return the changes since; None if the change log no longer reaches back far enough."""
-        changes: list[Any] = []
-        seq = self.applied_seq
-        while seq < last:
-            batch = self._store.changes(seq)
-            if not batch or batch[0].seq != seq + 1:
-                return None
-            changes += batch
-            seq = batch[-1].seq
-        return changes
-
-    def _extend_table(
-        self,
-        table: _Table,
-        keep: Numbers,
-        added: Iterable[tuple[int, int]],
-        on_progress: OnProgress | None,
-    ) -> _Table:
-        known = set(table.ids[keep].tolist())
-        facets = list(table.facets)
-        numbers = {_freeze(pairs): number for number, pairs in enumerate(facets)}
-        columns = array("q")  # a corpus of many passages is never held as objects
-        for first, last in added:
-            for item in self._store.passages_between(first, last):
-                if item.id not in known:
-                    known.add(item.id)
-                    columns.extend(self._row(item, numbers, facets))
-        rows = np.array(columns, np.int64).reshape(-1, 5)
-        rows = rows[np.lexsort((rows[:, 2], rows[:, 1]))]
-        halves, codes = self._read(rows[:, 0].tolist(), on_progress)
-        has_halves = len(keep) + len(rows) <= MAX_SCANNED
-        ids, chunks, spans, sets = (
-            np.ascontiguousarray(part) for part in (rows.T[0], rows.T[1], rows[:, 2:4], rows.T[4])
-        )
-        fresh = _Table(ids, chunks, spans, sets, codes, halves if has_halves else None, facets)
-        return fresh if not len(keep) else self._merge(table, keep, fresh)
-
-    def _merge(self, table: _Table, keep: Numbers, fresh: _Table) -> _Table:
-        """Return a table of some passages of one and all of another, in order."""
-        chunks = np.concatenate([table.chunks[keep], fresh.chunks])
-        spans = np.concatenate([table.spans[keep], fresh.spans])
-        order = np.lexsort((spans[:, 0], chunks))
-        halves = None
-        if fresh.halves is not None:
-            kept = self._read(table.ids[keep].tolist(), None)[0] if table.halves is None else table.halves[keep]
-            halves = np.concatenate([kept, fresh.halves])[order]
-        return _Table(
-            ids=np.concatenate([table.ids[keep], fresh.ids])[order],
-            chunks=chunks[order],
-            spans=spans[order],
-            facet_sets=np.concatenate([table.facet_sets[keep], fresh.facet_sets])[order],
-            codes=np.concatenate([table.codes[keep], fresh.codes])[order],
-            halves=halves,
-            facets=fresh.facets,
+    def _merge(self, step: Step) -> Segment:
+        sources, position = step.sources, step.state.position
+        old = next((part.segment for part in sources if part.segment.graph is not None), None)
+        if len(sources) == 1 and not sources[0].deleted_count and sources[0].segment.file and step.wants_graph:
+            segment = sources[0].segment
+        else:
+            path = self._new_path(position, "segment")
+            segment = merge_parts(path, sources, self._dimensions, self._check)
+        if not step.wants_graph:
+            return segment
+        old_graph, old_ids = (old.graph, old.ids) if old is not None else (None, segment.ids[:0])
+        return replace(
+            segment, graph=make_graph(segment, self._new_path(position, "graph"), old_graph, old_ids, self._check)
         )
 
     @staticmethod
-    def _row(item: StoredPassage, numbers: dict[Any, int], facets: list[Any]) -> tuple[int, int, int, int, int]:
-        key = _freeze(item.facets)
-        if key not in numbers:
-            numbers[key] = len(facets)
-            facets.append(item.facets)
-        return item.id, item.passage.chunk_rowid, item.passage.start, item.passage.end, numbers[key]
+    def _gone_meanwhile(step: Step, held: Sequence[Part], tail: Tail) -> Numbers:
+        """Return the ids of the passages that were deleted while a segment with them was written."""
+        gone = []
+        for old in step.parts:
+            new = next(part for part in held if part.segment is old.segment)
+            if new.deleted is not None and new.deleted_count > old.deleted_count:
+                were = np.zeros(len(new.segment), np.bool_) if old.deleted is None else old.deleted
+                gone.append(new.segment.ids[new.deleted & ~were])
+        if step.takes_tail:
+            before = step.state.tail.rows.ids
+            gone.append(before[~np.isin(before, tail.rows.ids)])
+        return np.concatenate(gone) if gone else np.empty(0, np.int64)
 
-    def _read(self, ids: list[int], on_progress: OnProgress | None) -> tuple[Halves, Codes]:
-        """Read vectors from the store; a large number of exact ones is not kept in memory."""
-        keep_exact = len(ids) <= MAX_SCANNED
-        # Filled in place: lists of parts would take their size once more.
-        halves = np.empty((len(ids) if keep_exact else 0, self._dimensions), np.float16)
-        codes = np.empty((len(ids), self._dimensions), np.int8)
-        deleted = bytes(2 * self._dimensions)  # of a passage deleted in the meantime; a change will follow
-        for start in range(0, len(ids), READ_BATCH):
-            part = ids[start : start + READ_BATCH]
-            found = self._store.vectors(part)
-            vectors = self._to_halves([found.get(number, deleted) for number in part])
-            codes[start : start + len(part)] = self._quantize(vectors.astype(np.float32))
-            if keep_exact:
-                halves[start : start + len(part)] = vectors
-            if on_progress:
-                on_progress(start + len(part))
-        return halves, codes
+    def _try_publish(self) -> None:
+        try:
+            self._publish()
+        except OSError as error:
+            self._delay(error)
 
-    def _to_halves(self, vectors: Sequence[bytes]) -> Halves:
-        length = 2 * self._dimensions
-        vectors = [item if len(item) == length else bytes(length) for item in vectors]  # another model's are far away
-        return np.frombuffer(b"".join(vectors), np.float16).reshape(-1, self._dimensions)
+    def _publish(self) -> None:
+        assert self._files is not None
+        parts = [part for part in self._state.segments if part.segment.file]
+        self._has_changed = self._files.publish(parts, self._state.flushed) or self._has_changed
 
-    def _quantize(self, vectors: Vectors) -> Codes:
-        codes: Codes = np.clip(np.rint(vectors * self._scale), -127, 127).astype(np.int8)
-        return codes
 
-    def _empty(self) -> _Table:
-        none = np.empty(0, np.int64)
-        return _Table(
-            none, none, none.reshape(0, 2), none, np.empty((0, self._dimensions), np.int8), self._to_halves([])
+class _Stopped(Exception):
+    """The index is about to be closed."""
+
+
+def _position(change: Change) -> Position:
+    return Position(change.seq, change.stamp)
+
+
+def _without_chunks(tail: Tail, changed: Changed) -> Tail:
+    part = Part(tail.segment).without_chunks(changed.gone)
+    return tail if part.deleted is None else tail.only(~part.deleted)
+
+
+def _without_ids(part: Part, ids: Numbers) -> Part:
+    positions = part.segment.positions(ids) if len(ids) else ids
+    return part.without([positions]) if len(positions) else part
+
+
+def _after_flush(tail: Tail, flushed: Tail) -> Tail:
+    """Return a tail of what came after a flush."""
+    rows = tail.rows
+    keep = ~np.isin(rows.ids, flushed.rows.ids)
+    fresh = Tail.empty(rows.codes.shape[1])
+    if not keep.any():
+        return fresh
+    sets = [fresh.facets.number(tail.facets.sets[number]) for number in rows.sets[keep].tolist()]
+    return fresh.append(
+        Rows(
+            rows.ids[keep],
+            rows.chunks[keep],
+            rows.spans[keep],
+            np.array(sets, np.int32),
+            rows.codes[keep],
+            rows.halves[keep],
         )
-
-    def _update_graph(self) -> None:
-        """Make the graph hold what the table holds; build it if it is missing or outdated."""
-        table = self._table
-        if self._building is not None:
-            return
-        if len(table.ids) <= MAX_SCANNED:
-            self._graph = None
-            self._is_unsaved = self._file is not None and self._file.exists()
-            return
-        graph = self._graph if self._graph is not None else self._open_graph()
-        if graph is None:
-            self._building = threading.Thread(target=self._build_graph, name="vector-graph", daemon=True)
-            self._building.start()
-            return
-        keys = np.asarray(graph.keys).astype(np.int64)
-        extra, missing = np.setdiff1d(keys, table.ids), np.setdiff1d(table.ids, keys)
-        if len(extra) + len(missing) and self._read_only:
-            graph = self._new_graph()
-            extra, missing = np.empty(0, np.int64), table.ids
-        self._is_unsaved = self._is_unsaved or bool(len(extra) + len(missing))
-        if len(extra):
-            graph.remove(extra)
-        if len(missing):
-            graph.add(missing, table.codes[table.positions(missing)])
-        self._graph = graph
-
-    def _build_graph(self) -> None:
-        """Build a graph in the place of a damaged one, while searches scan."""
-        table, graph = self._table, self._new_graph()
-        for start in range(0, len(table.ids), READ_BATCH):
-            graph.add(table.ids[start : start + READ_BATCH], table.codes[start : start + READ_BATCH])
-        with self._lock:
-            self._building = None
-            self._graph, self._is_unsaved = graph, True
-            self._update_graph()  # for what changed meanwhile
-
-    def _open_graph(self) -> "Index | None":
-        """Return the graph of the file, or a new one; None if the file is damaged."""
-        index_type = _usearch()
-        if self._file is not None and self._file.exists():
-            try:
-                graph = index_type.restore(str(self._file), view=self._read_only)
-            except (OSError, ValueError, RuntimeError) as error:
-                logger.error("Rebuilding the vector index: %s", error, extra={"action": "index_rebuilt"})  # noqa: TRY400 - the reason is enough
-                with suppress(OSError):
-                    if not self._read_only:
-                        set_aside(self._file)
-                return None
-            else:
-                if graph is not None and graph.ndim == self._dimensions:
-                    # The file does not record them; mypy takes the properties for read-only.
-                    graph.expansion_add = EXPANSION_ADD  # type: ignore[misc]
-                    graph.expansion_search = EXPANSION_SEARCH  # type: ignore[misc]
-                    return graph
-        return self._new_graph()
-
-    def _new_graph(self) -> "Index":
-        return _usearch()(
-            ndim=self._dimensions,
-            metric="cos",
-            dtype="i8",
-            connectivity=CONNECTIVITY,
-            expansion_add=EXPANSION_ADD,
-            expansion_search=EXPANSION_SEARCH,
-        )
-
-
-def _usearch() -> "type[Index]":
-    """Import the library of the graph, which a small index never needs.
-
-    onnxruntime must be imported first: after usearch 2.26 it crashes the process.
-    """
-    with suppress(ImportError):
-        import onnxruntime  # noqa: F401, PLC0415
-    from usearch.index import Index  # noqa: PLC0415
-
-    return Index
-
-
-def _products(query: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the product of a query with each row; numpy would convert rows, and wake threads that then spin."""
-    if not len(rows):
-        return np.empty(0)
-    return np.asarray(numkong.cdist(query.astype(rows.dtype)[None], rows, "dot")).ravel()
-
-
-def _largest(values: NDArray[Any], count: int) -> Numbers:
-    if count >= len(values):
-        return np.arange(len(values))
-    return np.argpartition(-values, count)[:count]
-
-
-def _freeze(facets: Any) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(facets.items()))
+    )

@@ -274,17 +274,15 @@ class DocsBuilder:
 
     def _index_vectors(self, work: Path, store: Store, embedder: "Embedder") -> None:
         total = store.counts().passages
-        if not total:
+        if not total and not (work / VECTORS).exists():
             return
-        from bedstone.search.indexes.vector import MAX_SCANNED, VectorIndex  # noqa: PLC0415
+        from bedstone.search.indexes.vector import VectorIndex  # noqa: PLC0415
 
-        if total <= MAX_SCANNED and not (work / VECTORS).exists():
-            return
         vectors = VectorIndex(store, embedder.dimensions, embedder.max_component, work / VECTORS)
         vectors.catch_up(lambda done: self._progress.advance("Indexing vectors", done, total))
         vectors.finish()
         for old in work.glob(f"{VECTORS}.damaged-*"):
-            old.unlink()
+            shutil.rmtree(old, ignore_errors=True)
         self._rebuilt = vectors.save() or self._rebuilt
 
     def _metadata(self, store: Store, embedding: EmbeddingOrigin | None) -> CorpusMetadata:

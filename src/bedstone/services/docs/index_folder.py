@@ -1,7 +1,7 @@
 """The index folder of a docs corpus: builds publish to it atomically, servers only read it.
 
 metadata.json      describes the corpus and names the current generation; replaced atomically
-generation-7/      store.sqlite, words/ and, with many vectors, vectors.usearch: one complete state
+generation-7/      store.sqlite, words/ and, with vectors, vectors/: one complete state
 building/          an unfinished build; the next build resumes it
 progress.json      how far the build is that is going on, or that was interrupted
 """
@@ -25,7 +25,7 @@ LOCK = ".lock"
 SOURCE = ".source"
 PROGRESS = "progress.json"
 SILENT_SECONDS = 60.0  # a build that says nothing for so long was probably killed
-VECTORS = "vectors.usearch"
+VECTORS = "vectors"
 FILE_BITS = 0o666
 FOLDER_BITS = 0o777
 MUTABLE_FILES = {".sqlite", ".sqlite-wal", ".sqlite-shm", "meta.json", ".managed.json", "version.json", ".lock"}
