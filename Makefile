@@ -8,7 +8,7 @@ VENV_PYTHON := $(BIN)/python$(if $(WINDOWS),.exe)
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test coverage docs bench bench-server bench-search bench-knowledge bench-salesforce bench-pages scale-model soak bombs conformance outside-clients platforms screenshots animation clean
+.PHONY: help setup run check test coverage docs bench bench-server bench-search bench-knowledge bench-salesforce bench-pages scale-model soak cluster test-cluster bombs conformance outside-clients platforms screenshots animation clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +86,12 @@ scale-model: setup  ## Simulate shards, replicas, queues and failures (SEARCH_TI
 
 soak: setup  ## Kill the server repeatedly at random moments (KILLS=60)
 	@PYTHONPATH=tests $(BIN)/python tests/soak/knowledge.py $(if $(KILLS),--kills $(KILLS))
+
+cluster: setup  ## Run the demo on PostgreSQL with two servers, two workers and HAProxy (PORT=3000)
+	@PYTHONPATH=tests $(BIN)/python scripts/cluster.py --port $(PORT)
+
+test-cluster: setup  ## Test servers and workers behind HAProxy and nginx, with kills; needs both programs
+	@$(BIN)/pytest -q tests/cluster
 
 bombs: setup  ## Add files that try to exhaust time, memory or disk (HOSTILE=program that writes more of them)
 	@PYTHONPATH=tests $(BIN)/python tests/soak/bombs.py $(if $(HOSTILE),--hostile $(HOSTILE))

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
 from bedstone.salesforce.client import client as salesforce_client
-from support import noise, proofs
+from support import balancer, noise, proofs
 from support.bucket import BucketServer, bucket_server
 from support.demo_org import Running, running
 from support.postgres import PostgresServer, postgres_server
@@ -22,11 +22,13 @@ settings.load_profile("bedstone")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--embedding-noise", type=int, metavar="SEED", help="Add noise to vectors, to find near ties.")
     parser.addoption("--embedder", metavar="NAME", help="Run tests/search/test_embedders.py on this embedder.")
+    parser.addoption("--balancer", choices=balancer.CHOICES, help="Put the servers of tests/contracts behind this.")
     parser.addoption("--store", metavar="ADDRESS", help="Run tests/store on this store; {folder}, {name} are new.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     proofs.register(config)
+    balancer.choose(config.getoption("--balancer"))
     if (seed := config.getoption("--embedding-noise")) is not None:
         noise.turn_on(seed)
 

@@ -20,6 +20,7 @@ from bedstone.toolsets import TOOLSETS, toolset_spec
 
 if TYPE_CHECKING:  # commands that do not serve do not import the SDK
     from bedstone.server import BedstoneServer
+    from bedstone.services.peers import Peers
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,11 @@ class App:
     aclose: Callable[[], Awaitable[None]]
 
     @property
+    def peers(self) -> "Peers | None":
+        """The servers that share a store with this one, if it is one that several can share."""
+        return self.services.context.peers
+
+    @property
     def _has_strict_schemas(self) -> bool:
         return self.settings.mcp.schema_profile == "strict"
 
@@ -42,7 +48,9 @@ class App:
         chosen = list(self.toolsets.values()) if self.settings.toolsets else []
         alone = chosen[0] if len(chosen) == 1 else None
         name = self.settings.name or (alone.server_name if alone else "bedstone")
-        return BedstoneServer(name, list(self.toolsets.values()), strict_schemas=self._has_strict_schemas)
+        return BedstoneServer(
+            name, list(self.toolsets.values()), strict_schemas=self._has_strict_schemas, relay=self.peers
+        )
 
     def servers(self) -> dict[str, "BedstoneServer"]:
         """Return the hub under "", and each toolset under its own address, with hyphens and with underscores."""
@@ -52,7 +60,7 @@ class App:
         for label, toolset in self.toolsets.items():
             # Documentation takes the configured name; the other names are fixed by their contracts.
             name = (self.settings.name if label == "docs" else None) or toolset.server_name
-            server = BedstoneServer(name, [toolset], strict_schemas=self._has_strict_schemas)
+            server = BedstoneServer(name, [toolset], strict_schemas=self._has_strict_schemas, relay=self.peers)
             servers |= {f"/{spelling}": server for spelling in (label.replace("_", "-"), label)}
         return servers
 
@@ -93,7 +101,38 @@ def make_services(settings: Settings, chosen: Sequence[str] | None = None) -> Se
         served = _source_titles(chosen or ())
         return served or _source_titles(_configured_toolsets(settings))  # the search over everything is served alone
 
-    return Services(ServiceContext(settings, embedders), _make_handle, find_sources)
+    return Services(ServiceContext(settings, embedders, peers=_make_peers(settings)), _make_handle, find_sources)
+
+
+@asynccontextmanager
+async def among_peers(services: Services, address: str = "", *, has_documents: bool = True) -> AsyncIterator[None]:
+    """Take part among the servers that share a store, if it is one that several can share.
+
+    A server without documents, or one that changes nothing, is not one that reads files.
+    """
+    context = services.context
+    if context.peers is None:
+        yield
+        return
+    from bedstone.services.peers import Peer, work_of
+
+    handle = services.handle("knowledge")
+    works = has_documents and not context.settings.read_only
+    me = Peer.of_this_process(context.settings.role if works else "answers", address)
+    await context.peers.start(me, lambda: work_of(handle.opened if handle is not None else None))
+    try:
+        yield
+    finally:
+        await context.peers.stop()
+
+
+def _make_peers(settings: Settings) -> "Peers | None":
+    """Return this server's place among those with the same database; it connects when the server starts."""
+    if not settings.has_shared_store:
+        return None
+    from bedstone.services.peers import Peers
+
+    return Peers(str(settings.storage.database), settings.signing_secret)
 
 
 def choose_toolsets(settings: Settings) -> list[str]:

@@ -156,10 +156,12 @@ def test_a_store_is_migrated_by_one_process_while_others_wait(postgres: Postgres
     # While servers are upgraded one by one, the old one goes on, and says that it is to be replaced.
     old.put([(document("b"), chunks("b", 1))])
     assert old.counts().documents == 2
-    with pytest.raises(StoreVersionMismatch, match="upgraded to version 2 by a newer Bedstone"):
+    with pytest.raises(StoreVersionMismatch, match=f"upgraded to version {len(MIGRATIONS) + 1} by a newer Bedstone"):
         old.check_readable()
     for read_only in (True, False):
-        with pytest.raises(StoreVersionMismatch, match="upgraded to version 2 by a newer Bedstone"):
+        with pytest.raises(
+            StoreVersionMismatch, match=f"upgraded to version {len(MIGRATIONS) + 1} by a newer Bedstone"
+        ):
             PostgresStore(address, read_only=read_only)
     old.close()
 

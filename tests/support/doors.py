@@ -24,6 +24,7 @@ from bedstone.toolkit import Toolset
 from bedstone.transports.access import Access
 from bedstone.transports.connections import protocol_options
 from bedstone.transports.http import MAX_BODY_BYTES, build_http_app, listen
+from support import balancer
 from support.processes import BEDSTONE, clean_environment
 
 MODERN, HANDSHAKE = "2026-07-28", "legacy"
@@ -126,11 +127,12 @@ class SocketDoor(BareDoor):
 
 
 @asynccontextmanager
-async def websocket_client(url: str) -> AsyncIterator[Any]:
+async def websocket_client(url: str, headers: Mapping[str, str] | None = None) -> AsyncIterator[Any]:
     """The official client's streams over a plain WebSocket."""
     incoming_writer, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, outgoing_reader = anyio.create_memory_object_stream[SessionMessage](0)
-    async with connect_websocket(url, max_size=LARGE, subprotocols=["mcp"]) as socket_:  # type: ignore[list-item]
+    options: dict[str, Any] = {"max_size": LARGE, "subprotocols": ["mcp"], "additional_headers": headers}
+    async with connect_websocket(url, **options) as socket_:
 
         async def receive() -> None:
             async with incoming_writer:
@@ -153,10 +155,43 @@ async def websocket_client(url: str) -> AsyncIterator[Any]:
 async def serving(
     toolsets: Sequence[Toolset], *, token: str | None = None, json_response: bool = False
 ) -> AsyncIterator[str]:
-    """The whole network side of the product in this process; gives its base address."""
+    """The whole network side of the product in this process; gives its base address.
+
+    With `--balancer`, two of them behind a balancer, which do not know each other's sessions.
+    """
+    if balancer.chosen is None:
+        async with _serving_once(toolsets, token, json_response=json_response) as port:
+            yield f"http://127.0.0.1:{port}"
+        return
+    stateless = balancer.chosen.is_stateless
+    async with (
+        _serving_once(toolsets, token, json_response=json_response, stateless=stateless) as first,
+        _serving_once(toolsets, token, json_response=json_response, stateless=stateless) as second,
+        balanced(balancer.chosen, (first, second)) as base,
+    ):
+        yield base
+
+
+@asynccontextmanager
+async def balanced(choice: balancer.Choice, ports: Sequence[int]) -> AsyncIterator[str]:
+    """The balancer in front of servers of this process, whose event loop must go on meanwhile."""
+    context = choice.run(ports)
+    base = await anyio.to_thread.run_sync(context.__enter__)
+    try:
+        yield base
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(context.__exit__, None, None, None)
+
+
+@asynccontextmanager
+async def _serving_once(
+    toolsets: Sequence[Toolset], token: str | None, *, json_response: bool, stateless: bool = False
+) -> AsyncIterator[int]:
     servers = {"": BedstoneServer("bedstone", toolsets)}
     servers |= {f"/{toolset.label}": BedstoneServer(toolset.server_name, [toolset]) for toolset in toolsets}
-    app = build_http_app(servers, Access.for_address("127.0.0.1", token=token), json_response=json_response)
+    access = Access.for_address("127.0.0.1", token=token)
+    app = build_http_app(servers, access, json_response=json_response, stateless=stateless)
     limits = protocol_options(LimitSettings())
     config = uvicorn.Config(app, log_config=None, ws_max_size=MAX_BODY_BYTES, timeout_graceful_shutdown=1, **limits)
     server = uvicorn.Server(config)
@@ -166,7 +201,7 @@ async def serving(
             with anyio.fail_after(10):
                 while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
                     await anyio.sleep(0.005)
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            yield listener.getsockname()[1]
             server.should_exit = True
 
 

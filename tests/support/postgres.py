@@ -54,6 +54,10 @@ class PostgresServer:
         schema = schema or f"test_{next(self._names)}"
         return f"postgresql://{USER}{password}@127.0.0.1:{self.port}/postgres?schema={schema}"
 
+    @property
+    def process_id(self) -> int:
+        return self._process.pid if self._process is not None else 0
+
     def start(self) -> None:
         """Start the server, and wait until it answers."""
         options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]

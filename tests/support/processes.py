@@ -88,8 +88,8 @@ def bedstone(
 def listening(
     *arguments: str | Path, log: Path, program: Sequence[str | Path] = (BEDSTONE,), **environment: str
 ) -> Iterator[Listening]:
-    """`bedstone serve --transport http` on a free port, ended at the end."""
-    port = free_port()
+    """`bedstone serve --transport http` on a free port, or on the one that is given, ended at the end."""
+    port = int(str(arguments[arguments.index("--port") + 1])) if "--port" in arguments else free_port()
     transport = [] if "--transport" in arguments else ["--transport", "http"]
     command: list[str | Path] = [*program, "serve", *transport, "--port", str(port), *map(str, arguments)]
     with log.open("wb") as output:

@@ -1,6 +1,7 @@
 """Background tasks: order, concurrency, cancelling, and what a restart finds."""
 
 import errno
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -504,3 +505,61 @@ def wait_for(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_several_processes_work_at_once_and_each_task_has_one_of_them(make: Make, postgres: PostgresServer) -> None:
+    """Also while their connections break: what is done twice is not done at the same time."""
+    address = postgres.address()
+    stores = [open_store(address) for _ in range(3)]
+    done: list[tuple[str, str, float, float]] = []  # the task, who did it, from when until when
+
+    def worker(name: str) -> Any:
+        def work(task: Task, progress: Progress) -> Mapping[str, Any]:
+            begun = time.monotonic()
+            try:
+                for number in range(10):
+                    progress.update("Working", number, 10)
+                    time.sleep(0.02)
+            finally:
+                done.append((task.id, name, begun, time.monotonic()))
+            return {"by": name}
+
+        return work
+
+    runners = [
+        make(worker(str(number)), store=store, workers=2, lock=store.lock(f"worker-{number}"))
+        for number, store in enumerate(stores)
+    ]
+    assert all(runner.is_owner for runner in runners)
+    tasks = [runners[0].submit("x", {"n": number}) for number in range(60)]
+    for _ in range(2):
+        time.sleep(0.4)
+        postgres.disconnect()
+    ended = [runners[1].wait(task.id) for task in tasks]
+    assert [task.status for task in ended] == ["completed"] * 60
+    assert {str(task.result["by"]) for task in ended if task.result} == {"0", "1", "2"}
+    by_task: dict[str, list[tuple[float, float, str]]] = {}
+    for task_id, name, begun, end in done:
+        by_task.setdefault(task_id, []).append((begun, end, name))
+    for spans in by_task.values():
+        spans.sort()
+        assert all(later[0] >= earlier[1] for earlier, later in itertools.pairwise(spans)), spans
+    for runner, store in zip(runners, stores, strict=True):
+        runner.stop()
+        store.close()
+
+
+def test_a_request_to_cancel_outlives_the_process_that_was_to_see_it(make: Make, postgres: PostgresServer) -> None:
+    address = postgres.address()
+    gone, store = open_store(address), open_store(address)
+    gone.put_task(Task("t", "x", "queued", 1.0))
+    assert gone.replace_task(Task("t", "x", "running", 1.0, attempts=1), "queued")
+    runner = make(slow, store=store, lock=store.lock("worker-1"))
+    assert runner.cancel("t")
+    time.sleep(2.5)  # longer than between two looks for holders that are gone
+    assert runner.task("t") == Task("t", "x", "running", 1.0, attempts=1)
+    gone.close()
+    assert runner.wait("t").status == "cancelled"
+    wait_for(lambda: store.cancel_requests() == set())
+    runner.stop()
+    store.close()

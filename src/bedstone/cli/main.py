@@ -13,6 +13,8 @@ from bedstone.permissions import create_private_files
 
 COMMANDS = {
     "serve": "bedstone.cli.serve:serve",
+    "work": "bedstone.cli.work:work",
+    "status": "bedstone.cli.status:status",
     "search": "bedstone.cli.search:search",
     "tools": "bedstone.cli.tools:tools",
     "knowledge": "bedstone.cli.knowledge:knowledge",

@@ -36,6 +36,7 @@ SERVER_FLAGS = {
     "--port": "mcp.port",
     "--token-file": "mcp.token_file",
     "--name": "name",
+    "--role": "role",
 }
 
 EMBEDDING_FLAGS = {

@@ -15,7 +15,7 @@ import anyio
 import click
 
 from bedstone import __version__
-from bedstone.app import App, open_app
+from bedstone.app import App, among_peers, open_app
 from bedstone.cli.logs import configure_logging
 from bedstone.cli.options import CONTENT_FLAGS, SERVER_FLAGS, configuration, serve_arguments, settings_options
 from bedstone.cli.redaction import hide
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from bedstone.transports.access import Access
     from bedstone.transports.demo_org import DemoOrg
+    from bedstone.transports.page_sessions import SessionRecords
     from bedstone.web import PageOptions
 
 logger = logging.getLogger(__name__)
@@ -51,6 +52,9 @@ def serve(**options: Any) -> None:
         logger.warning(warning, extra={"action": "setting_ignored"})
     if loaded.settings.mcp.transport != "stdio":
         hide(loaded.settings.access_token)  # raises an error for a weak or exposed token before anything opens
+        hide(loaded.settings.signing_secret)
+    if loaded.settings.role == "work":
+        raise click.UsageError("A process with the role 'work' has no clients. Start it with `bedstone work`.")
     sys.setswitchinterval(SWITCH_SECONDS)
     anyio.run(_serve, loaded.settings, serve_arguments(options))
 
@@ -65,7 +69,11 @@ def _import_transports(transport: str) -> None:
 
 
 async def _serve(settings: Settings, arguments: Sequence[str]) -> None:
-    async with open_app(settings) as app:
+    address = "" if settings.mcp.transport == "stdio" else f"{settings.mcp.host}:{settings.mcp.port}"
+    async with (
+        open_app(settings) as app,
+        among_peers(app.services, address, has_documents="knowledge" in app.toolsets),
+    ):
         logger.info("Serving %s", ", ".join(app.toolsets), extra={"action": "serving"})
         transport = settings.mcp.transport
         if transport == "stdio":
@@ -122,7 +130,7 @@ async def _serve_network(
         allowed_origins=mcp.allowed_origins,
         token=app.settings.access_token,
         attempts=Attempts(limits.free_attempts, limits.max_wait_seconds),
-        sessions_file=layout.page_sessions(app.settings),
+        session_records=_session_records(app),
     )
     serves_all = mcp.transport in ("http", "all")
     asgi = build_http_app(
@@ -130,6 +138,7 @@ async def _serve_network(
         access,
         transports=NETWORK_TRANSPORTS if serves_all else (mcp.transport,),
         json_response=mcp.json_response,
+        stateless=app.settings.is_stateless,
         pages=page_routes(app.services, app.toolsets, _page_options(app, access, arguments)) if serves_all else (),
         limits=limits,
     )
@@ -156,6 +165,15 @@ async def _serve_network(
                 tasks.start_soon(_stop_after, companion, app, server)
             await server.serve([listener])
             tasks.cancel_scope.cancel()
+
+
+def _session_records(app: App) -> "SessionRecords":
+    """Return where the ends of logins are recorded: where all servers see them, or in the data folder."""
+    from bedstone.transports.page_sessions import SessionFile, SharedSessions
+
+    if app.peers is not None:
+        return SharedSessions(app.peers)
+    return SessionFile(layout.page_sessions(app.settings), app.settings.signing_secret)
 
 
 def _demo_org(settings: Settings) -> "AbstractContextManager[DemoOrg | None]":
@@ -201,6 +219,7 @@ def _page_options(app: App, access: "Access", arguments: Sequence[str]) -> "Page
         token=token,
         sessions=access.sessions,
         attempts=access.attempts,
+        get_secret=lambda: app.services.context.secret,
     )
 
 

@@ -54,6 +54,7 @@ class LiveIndex:
         self._retriever: Retriever | None = None
         self._opened_with: Embedder | None = None
         self._is_writer = False
+        self._owns_vectors = False
         self._caught_up_to: int | None = None  # the last change when all were applied, since the index was opened
         self._catching: threading.Thread | None = None
         self._starting = threading.Lock()
@@ -92,11 +93,11 @@ class LiveIndex:
         retriever = self._retriever
         return retriever.language_notice(query) if retriever is not None else None
 
-    def become_writer(self) -> None:
-        """Write the index from now on."""
+    def become_writer(self, *, owns_vectors: bool = True) -> None:
+        """Write the index from now on; the vectors of another model are deleted by a process that makes new ones."""
         with self._lock:
             self._close()
-            self._is_writer = True
+            self._is_writer, self._owns_vectors = True, owns_vectors
 
     def search(self, request: SearchRequest) -> SearchResponse:
         """Search every change that this process can see; from what is there while the index is rebuilt."""
@@ -220,7 +221,7 @@ class LiveIndex:
 
     def _usable_embedder(self) -> "Embedder | None":
         embedder = self._opened_with = self.embedder
-        if embedder is not None and self._is_writer:
+        if embedder is not None and self._owns_vectors:
             self.ensure_model()
         elif embedder is not None and self._store.get_value(MODEL) not in (None, embedder.fingerprint):
             logger.warning("Using keyword search: the vectors are another model's", extra={"action": "other_model"})

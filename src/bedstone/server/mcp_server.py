@@ -11,7 +11,7 @@ from mcp.server.models import InitializationOptions
 from bedstone import __version__
 from bedstone.server.call_log import log_calls
 from bedstone.server.cancellation import add_cancellation
-from bedstone.server.changes import ListChanges
+from bedstone.server.changes import ListChanges, Relay
 from bedstone.server.context import is_modern
 from bedstone.server.errors import describe_errors, translate_errors
 from bedstone.server.prompts import Prompts
@@ -27,10 +27,13 @@ LIST_CACHE = CacheHint(ttl_ms=60_000)  # for clients that do not listen for chan
 class BedstoneServer(Server[Any]):
     """The SDK's low-level server, serving toolsets."""
 
-    def __init__(self, name: str, toolsets: Sequence[Toolset], *, strict_schemas: bool = False) -> None:
+    def __init__(
+        self, name: str, toolsets: Sequence[Toolset], *, strict_schemas: bool = False, relay: Relay | None = None
+    ) -> None:
         tools, resources, prompts = Tools(toolsets, is_strict=strict_schemas), Resources(toolsets), Prompts(toolsets)
         self._toolsets = toolsets
-        self._changes = ListChanges()
+        self._changes = ListChanges(relay, ",".join(sorted(toolset.label for toolset in toolsets)))
+        self._changes.on_tools_changed_elsewhere = tools.refresh
         super().__init__(
             name,
             version=__version__,

@@ -16,6 +16,7 @@ from bedstone.errors import BedstoneError, NotFound
 
 if TYPE_CHECKING:
     from bedstone.search.embedding import EmbedderPool
+    from bedstone.services.peers import Peers
     from bedstone.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -139,6 +140,16 @@ class ServiceContext:
     settings: "Settings"
     embedders: "EmbedderPool"
     services: "Services | None" = None
+    peers: "Peers | None" = None
+
+    @property
+    def secret(self) -> str | None:
+        """The secret that servers with the same content sign cursors with, if there is one."""
+        return self.peers.secret if self.peers is not None else self._own_secret
+
+    @cached_property
+    def _own_secret(self) -> str | None:
+        return self.settings.signing_secret
 
 
 class Handle(Generic[S]):

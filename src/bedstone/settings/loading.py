@@ -27,7 +27,12 @@ DATA_NAME = ".bedstone"
 PREFIX = "BEDSTONE_"
 CONFIG_VARIABLE = "BEDSTONE_CONFIG"
 PASSWORD = re.compile(r"://[^\s/@]*:[^\s/@]+@|[?&]password=")  # in an address
-EXCLUSIVE = {"mcp.token": "mcp.token_file", "mcp.token_file": "mcp.token"}
+EXCLUSIVE = {
+    "mcp.token": "mcp.token_file",
+    "mcp.token_file": "mcp.token",
+    "mcp.secret": "mcp.secret_file",
+    "mcp.secret_file": "mcp.secret",
+}
 
 Fields = Mapping[str, FieldInfo]
 Sections = Mapping[str, type[Section]]

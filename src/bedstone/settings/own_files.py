@@ -26,11 +26,11 @@ class OwnFiles:
     def of(cls, settings: Settings) -> "OwnFiles":
         """Return the files of a server with these settings."""
         salesforce = layout.salesforce(settings)
-        token = settings.mcp.token_file
+        secrets_of_server = [file for file in (settings.mcp.token_file, settings.mcp.secret_file) if file]
         secrets = [salesforce / name for name in ("orgs.json", "secrets.json")]
         return cls(
             folders=[settings.data_folder, layout.knowledge_documents(settings), layout.knowledge_index(settings)],
-            files=[*settings.config_files, *([token] if token else []), layout.page_sessions(settings), *secrets],
+            files=[*settings.config_files, *secrets_of_server, layout.page_sessions(settings), *secrets],
             logins=salesforce / "orgs.json",
         )
 

@@ -27,6 +27,7 @@ def as_list(value: Any) -> Any:
     return list(value) if isinstance(value, list | tuple) else value if value is None else [value]
 
 
+SHARED_STORES = ("postgresql:",)  # how their addresses begin
 S = TypeVar("S", bound="Section")
 Names = Annotated[list[str], BeforeValidator(_split)]
 Paths = Annotated[list[Path], BeforeValidator(as_list)]
@@ -61,6 +62,18 @@ class McpSettings(Section):
         None, description="Bearer token that every request must carry; prefer token_file", min_length=1
     )
     token_file: Path | None = Field(None, description="File with the bearer token")
+    secret: SecretStr | None = Field(
+        None,
+        description="Secret that signs logins, forms and cursors, the same on all servers behind a load balancer; "
+        "default: one in the shared database, or of the data folder",
+        min_length=1,
+    )
+    secret_file: Path | None = Field(None, description="File with the secret that signs logins, forms and cursors")
+    stateless: bool | None = Field(
+        None,
+        description="Serve handshake-era HTTP clients without sessions, so that any server can answer any request; "
+        "default: only with a shared database",
+    )
     allowed_hosts: Names = Field([], description="Additional host names that clients may use; * allows any")
     allowed_origins: Names = Field(
         [], description="Other origins whose pages may connect, such as https://app.example:8443"
@@ -233,6 +246,11 @@ class Settings(Section):
     name: str | None = Field(None, description="Server name that clients see")
     data_dir: Path | None = Field(None, description="Data folder")
     read_only: bool = Field(False, description="Refuse every call that changes something")
+    role: Literal["all", "answers", "work"] = Field(
+        "all",
+        description="What this process does with added files: answers leaves reading and embedding them to others, "
+        "work (`bedstone work`) does only that",
+    )
     log: LogSettings = Field(default_factory=LogSettings)
     mcp: McpSettings = Field(default_factory=McpSettings)
     limits: LimitSettings = Field(default_factory=LimitSettings)
@@ -294,3 +312,21 @@ class Settings(Section):
         if token is not None:
             return check_token(token.get_secret_value(), "The token in mcp.token")
         return None if file is None else read_token_file(file)
+
+    @property
+    def signing_secret(self) -> str | None:
+        """Return the secret that signs logins, forms and cursors, if one is given, directly or in its file."""
+        secret, file = self.mcp.secret, self.mcp.secret_file
+        if secret is not None:
+            return check_token(secret.get_secret_value(), "The secret in mcp.secret")
+        return None if file is None else read_token_file(file, "secret")
+
+    @property
+    def has_shared_store(self) -> bool:
+        """Return whether servers on several machines can share the store of added files."""
+        return (self.storage.database or "").startswith(SHARED_STORES)
+
+    @property
+    def is_stateless(self) -> bool:
+        """Return whether handshake-era clients are served without sessions."""
+        return self.has_shared_store if self.mcp.stateless is None else self.mcp.stateless

@@ -1,4 +1,4 @@
-"""The bearer token of the server: where it may be read from, and how strong it must be."""
+"""The bearer token of the server, and its secret: where they may be read from, and how strong they must be."""
 
 from pathlib import Path
 from shlex import quote
@@ -11,22 +11,23 @@ MIN_DISTINCT_CHARACTERS = 6
 ADVICE = "Make one with: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
 
 
-def read_token_file(file: Path) -> str:
-    """Return the token in a file that only its owner can read."""
+def read_token_file(file: Path, what: str = "token") -> str:
+    """Return the token, or the secret, in a file that only its owner can read."""
     try:
         token = file.read_text(encoding="utf-8").strip()
         exposed = is_exposed(file)
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSetting(f"Cannot read the token file {file}: {explain(error)}.") from error
+        raise InvalidSetting(f"Cannot read the {what} file {file}: {explain(error)}.") from error
     if not token:
-        raise InvalidSetting(f"The token file {file} is empty.")
+        raise InvalidSetting(f"The {what} file {file} is empty.")
     if len(token.split()) > 1:
-        raise InvalidSetting(f"The token file {file} must contain one word: the token.")
+        raise InvalidSetting(f"The {what} file {file} must contain one word: the {what}.")
     if exposed:
         raise InvalidSetting(
-            f"Other users of this machine can read the token file {file}. Protect it with: chmod 600 {quote(str(file))}"
+            f"Other users of this machine can read the {what} file {file}. "
+            f"Protect it with: chmod 600 {quote(str(file))}"
         )
-    return check_token(token, f"The token in {file}")
+    return check_token(token, f"The {what} in {file}")
 
 
 def check_token(token: str, name: str) -> str:

@@ -18,6 +18,7 @@ from bedstone.records import (
 )
 from bedstone.store.filters import Condition, Order
 from bedstone.store.locks import Lock
+from bedstone.store.notes import Notes
 
 EMPTY_RANGE = (1, 0)
 ALL = 2**31  # as a limit: every record
@@ -47,6 +48,14 @@ class Store(Protocol):
     Chunks and passages are numbered; a number is never used twice, even after its owner is deleted. Methods block;
     several threads may call them.
     """
+
+    @property
+    def notes(self) -> Notes | None:
+        """Where processes on several machines leave each other notes; None for a store of one machine.
+
+        With notes, any number of processes may run tasks at the same time, and each task has the connection of its
+        process as its holder.
+        """
 
     def put(self, items: Iterable[DocumentAndChunks]) -> None:
         """Add documents, each in place of the one with its id; every document is one change."""

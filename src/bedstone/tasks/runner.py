@@ -4,13 +4,14 @@ A failure of the machine, such as a full disk, queues the task again. A task who
 alone, after all others, and fails at last.
 
 Several processes can share a store. One of them owns the tasks and does the work; the others pass tasks to it through
-the store, and one of them takes over when it ends.
+the store, and one of them takes over when it ends. In a store with notes, each process that has the lock it was given
+does work: a task has one holder at a time, and runs again when the connection of its holder ends.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -31,6 +32,7 @@ MIN_SUSPECT_ATTEMPTS = 2  # from then on the task may be the cause, and runs alo
 KEEP_SECONDS = 7 * 24 * 3600
 KEEP_TASKS = 1_000
 TICK_SECONDS = 0.25
+ABANDONED_SECONDS = 1.0  # between looks for tasks whose holder is gone: nothing is written when it ends
 WATCH_SECONDS = 1.0  # between looks at a task whose update went unnoticed
 MAX_RETRIES = 10  # to record an outcome: a store that is locked or full for a moment must not lose a task
 RETRY_SECONDS = 1.0
@@ -69,6 +71,9 @@ class TaskRunner:
         self._handler = handler
         self._workers = workers
         self._lock = lock
+        self._is_shared = store.notes is not None
+        self._look_at = 0.0  # when to look for tasks whose holder is gone
+        self._abandoned: set[tuple[str, int]] = set()  # at the last look: the task, and its attempt
         self._clock = clock
         self._changed = threading.Condition()  # the queue, for the threads that take tasks
         self._updated = threading.Condition()  # any task, for those who watch them
@@ -88,8 +93,13 @@ class TaskRunner:
 
     @property
     def is_owner(self) -> bool:
-        """Return whether this process does the work."""
+        """Return whether this process does work."""
         return self._lock is None or self._lock.is_held
+
+    @property
+    def running(self) -> list[Task]:
+        """The tasks that this process runs now."""
+        return [item.task for item in list(self._running.values())]
 
     def start(self) -> None:
         """Start to work, or wait for the process that does."""
@@ -230,16 +240,26 @@ class TaskRunner:
 
     def _begin(self) -> None:
         """Queue interrupted tasks again, and start to take tasks."""
-        self._queue_abandoned()
+        if not self._is_shared:
+            self._queue_again(self._store.abandoned_tasks())
         self._store.prune_tasks(self._clock() - KEEP_SECONDS, KEEP_TASKS)
         self._handler.on_start()
         for number in range(self._workers):
             self._spawn(self._run_worker, f"task-{number}")
 
     def _queue_abandoned(self) -> None:
+        """Queue the tasks again whose holder is gone at two looks: between them, one that lives stops its work."""
+        if time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + ABANDONED_SECONDS
+        found = self._store.abandoned_tasks()
+        before, self._abandoned = self._abandoned, {(task.id, task.attempts) for task in found}
+        self._queue_again([task for task in found if (task.id, task.attempts) in before])
+
+    def _queue_again(self, tasks: Sequence[Task]) -> None:
         """Queue tasks again whose process has ended; end those that were to be cancelled, or that end it each time."""
-        requests = self._store.cancel_requests()
-        for task in self._store.abandoned_tasks():
+        requests = self._store.cancel_requests() if tasks else ()
+        for task in tasks:
             if task.id in requests:
                 self._handler.clean_up(task)
                 self._finish(replace(task, status="cancelled"))
@@ -258,8 +278,8 @@ class TaskRunner:
             running = list(self._running.values())
         if self._lock.acquire():
             lost = [item for item in running if not self._store.replace_task(item.task, "running")]
-            if self._is_suspended:
-                self._queue_abandoned()
+            if self._is_suspended and not self._is_shared:
+                self._queue_again(self._store.abandoned_tasks())
             self._is_suspended = False
         else:
             lost, self._is_suspended = running, True
@@ -304,17 +324,15 @@ class TaskRunner:
             running = list(self._running.values())
         for item in running:
             self._save_progress(item)
+        if self._is_shared:
+            self._queue_abandoned()
         version = self._store.version()
         if version == self._seen_version:
             return
-        for task_id in self._store.cancel_requests():
-            if found := self._running.get(task_id):
-                found.progress.cancel()
-            else:  # it has finished meanwhile
-                self._store.delete_cancel_request(task_id)
+        self._serve_cancel_requests()
         with self._changed:
             for task in self._store.tasks({"running"}):
-                if task.id not in self._running:  # its outcome could not be recorded
+                if task.id not in self._running and (task.id in self._unrecorded or not self._is_shared):
                     again = self._unrecorded.get(task.id, replace(task, status="queued"))
                     if again.status in ("failed", "cancelled"):
                         self._handler.clean_up(again)
@@ -325,6 +343,19 @@ class TaskRunner:
         self._handler.on_tick()
         self._seen_version = version
         self._announce()
+
+    def _serve_cancel_requests(self) -> None:
+        """Cancel what runs here; forget the requests for tasks that run nowhere any more."""
+        for task_id in self._store.cancel_requests():
+            if found := self._running.get(task_id):
+                found.progress.cancel()
+                continue
+            task = self._store.task(task_id) if self._is_shared else None
+            if task is not None and task.status == "queued":  # its holder ended before it could cancel it
+                self.cancel(task_id)
+            elif task is not None and task.finished_at is None:
+                continue  # its holder sees the request as well
+            self._store.delete_cancel_request(task_id)
 
     def _save_progress(self, item: _Running) -> None:
         progress = item.progress.snapshot
@@ -359,8 +390,12 @@ class TaskRunner:
                 return None
             assert task is not None
             task = replace(task, status="running", started_at=self._clock(), attempts=task.attempts + 1)
-            if not self._store.replace_task(task, "queued"):
-                return None
+            try:
+                if not self._store.replace_task(task, "queued"):
+                    return None
+            except StoreUnavailable:  # it may have been saved: then no process would run it
+                self._leave_to_supervisor(_without_attempt(task))
+                raise
             self._deferred.pop(task.id, None)
             item = self._running[task.id] = _Running(task, Progress(self._announce, task.progress))
         self._announce()

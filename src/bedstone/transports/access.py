@@ -7,7 +7,6 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from pathlib import Path
 from socket import gethostname
 from urllib.parse import quote
 
@@ -21,7 +20,7 @@ from bedstone.errors import InvalidSetting
 from bedstone.transports.attempts import Attempts
 from bedstone.transports.jsonrpc import failure
 from bedstone.transports.origins import FOREIGN_SITES, LOOPBACK, Origins, host_name
-from bedstone.transports.page_sessions import PageSessions
+from bedstone.transports.page_sessions import PageSessions, SessionRecords
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +56,7 @@ class Access:
         allowed_origins: Sequence[str] = (),
         token: str | None = None,
         attempts: Attempts | None = None,
-        sessions_file: Path | None = None,
+        session_records: SessionRecords | None = None,
     ) -> "Access":
         """Return the rules for a server bound to `host`; one that other machines can reach must have a token."""
         if not is_loopback(host) and not token:
@@ -68,7 +67,7 @@ class Access:
         origins = Origins.of(allowed_hosts, allowed_origins)
         names = {*LOOPBACK, host.lower(), *(name.lower() for name in allowed_hosts)}
         hosts = frozenset(names if is_loopback(host) else {*names, gethostname().lower()})
-        sessions = PageSessions(token, sessions_file) if token else None
+        sessions = PageSessions(token, session_records) if token else None
         return cls(hosts, token, sessions, origins, attempts or Attempts())
 
 

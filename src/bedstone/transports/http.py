@@ -39,6 +39,7 @@ def build_http_app(
     *,
     transports: Sequence[str] = NETWORK_TRANSPORTS,
     json_response: bool = False,
+    stateless: bool = False,
     pages: Sequence[BaseRoute] = (),
     limits: LimitSettings | None = None,
 ) -> ASGIApp:
@@ -47,7 +48,11 @@ def build_http_app(
     limits = limits or LimitSettings()
     managers = {
         server: StreamableHTTPSessionManager(
-            server, json_response=json_response, session_idle_timeout=limits.session_idle_seconds, max_sessions=None
+            server,
+            json_response=json_response,
+            stateless=stateless,
+            session_idle_timeout=limits.session_idle_seconds,
+            max_sessions=None,
         )
         for server in distinct
     }
@@ -129,12 +134,15 @@ class StreamableEndpoint:
         self._plain = plain
         self._sessions = sessions
         self._streamable = manager.asgi_app
+        self._is_stateless = manager.stateless  # no stream to open, and no session to end
         self._checked = RequestBodyLimitMiddleware(self._check, MAX_BODY_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         accept = _accepted_types(scope)
         scope = _with_accept(scope, accept)
-        if scope["method"] != "POST":
+        if scope["method"] != "POST" and self._is_stateless:
+            await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
+        elif scope["method"] != "POST":
             await self._sessions.serve(self._streamable, scope, receive, send)
         elif _is_in_session(scope) or b"text/event-stream" in accept:
             await self._checked(scope, receive, send)

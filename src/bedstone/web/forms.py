@@ -2,6 +2,7 @@
 
 import hmac
 import secrets
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -47,15 +48,20 @@ class Attempts(Protocol):
 class FormGuard:
     """Rejects forms of other sites, and changes on a read-only server."""
 
-    def __init__(self, sessions: Sessions | None, *, read_only: bool) -> None:
+    def __init__(
+        self, sessions: Sessions | None, *, read_only: bool, get_secret: Callable[[], str | None] = lambda: None
+    ) -> None:
+        """Sign with the secret that other servers with the same pages have too, or with one of this process."""
         self._sessions = sessions
         self._read_only = read_only
-        self._secret = secrets.token_bytes(32)
+        self._get_secret = get_secret
+        self._own_secret = secrets.token_hex(32)
 
     def csrf_token(self, request: Request) -> str:
         """Return the token that a form must carry; it is bound to the session of the browser."""
         session = request.cookies.get(self._sessions.cookie, "") if self._sessions else ""
-        return hmac.new(self._secret, f"form {session}".encode(), sha256).hexdigest()
+        secret = self._get_secret() or self._own_secret
+        return hmac.new(secret.encode(), f"bedstone form {session}".encode(), sha256).hexdigest()
 
     def check_csrf(self, request: Request, token: str | None = None) -> None:
         """Reject a form without the right token; scripts send it in the header `x-csrf`."""

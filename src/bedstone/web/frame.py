@@ -67,6 +67,7 @@ class PageOptions:
     token: str | None = None
     sessions: Sessions | None = None  # with a token only
     attempts: Attempts | None = None
+    get_secret: Callable[[], str | None] = lambda: None  # that signs forms, if several servers have the same pages
 
 
 class Pages:
@@ -76,7 +77,7 @@ class Pages:
         self.services = services
         self.toolsets = toolsets
         self.options = options
-        self.forms = FormGuard(options.sessions, read_only=options.read_only)
+        self.forms = FormGuard(options.sessions, read_only=options.read_only, get_secret=options.get_secret)
         self.specs = {label: toolset_spec(label) for label in toolsets}
         self.menu = Menu(services, toolsets, self.specs)
         own = {label: PackageLoader(spec.templates) for label, spec in self.specs.items() if spec.templates}

@@ -4,6 +4,7 @@ import hmac
 import math
 from collections.abc import Mapping
 
+from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -66,7 +67,7 @@ def login_routes(pages: Pages) -> list[BaseRoute]:
     async def log_out(request: Request) -> Response:
         form = await parse_form(request)
         pages.forms.check_csrf(request, form.get("csrf"))
-        sessions.end(request.cookies.get(sessions.cookie, ""))
+        await to_thread.run_sync(sessions.end, request.cookies.get(sessions.cookie, ""))
         response = RedirectResponse("/login", 303)
         response.delete_cookie(sessions.cookie, httponly=True, samesite="strict")
         return response

@@ -1,5 +1,6 @@
 """Build a docs corpus: chunk and index the files that changed, keep the rest."""
 
+import json
 import logging
 import re
 import secrets
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -357,9 +359,9 @@ def _empty_pages(store: Store) -> list[SkippedFile]:
 
 
 def _content_state(store: Store) -> str:
-    """Return a value that changes with the content and is equal for every copy of the index."""
-    last = store.last_change()
-    return f"{last.seq:x}-{last.stamp:x}" if last else "empty"
+    """Return a value that changes with the content, and is equal for every index of the same content."""
+    content = [sorted(store.digests().items()), sorted(store.facets().items()), store.counts().passages]
+    return sha256(json.dumps(content).encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 def usable_facets(taxonomy: Mapping[str, Facet], manifests: Sequence[Manifest]) -> tuple[dict[str, Facet], list[str]]:

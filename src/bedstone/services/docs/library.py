@@ -1,6 +1,6 @@
 """Search several docs corpora at once; with more than one, ids and paths begin with the name of the corpus."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,16 +30,29 @@ class DocPage:
 class DocsLibrary:
     """The open corpora by name."""
 
-    def __init__(self, corpora: Mapping[str, DocsCorpus], unavailable: Mapping[str, str] | None = None) -> None:
-        """Serve corpora; `unavailable` are those that cannot be opened, with the reasons."""
+    def __init__(
+        self,
+        corpora: Mapping[str, DocsCorpus],
+        unavailable: Mapping[str, str] | None = None,
+        *,
+        get_secret: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """Serve corpora; `unavailable` are those that cannot be opened, with the reasons.
+
+        Cursors are signed with the secret; without one with the keys of the indexes, which every copy of them has.
+        """
         self._corpora = corpora
         self.unavailable = unavailable or {}
         self._is_single = len(corpora) + len(self.unavailable) == 1
-        # The same on every replica that serves the same corpora.
-        self._cursor_key = "".join(sorted(corpus.metadata.cursor_key for corpus in corpora.values()))
+        self._get_secret = get_secret
+        self._own_key = "".join(sorted(corpus.metadata.cursor_key for corpus in corpora.values()))
         self._state = ",".join(corpora[name].state for name in sorted(corpora))
         for corpus in corpora.values():
             corpus.shared_facets = self.facets
+
+    @property
+    def _cursor_key(self) -> str:
+        return self._get_secret() or self._own_key
 
     @property
     def problems(self) -> list[str]:

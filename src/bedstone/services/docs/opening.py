@@ -43,6 +43,7 @@ def open_docs(context: ServiceContext) -> DocsService:
         watchers=[*(_make_watcher(context, source, index) for source, index in folders.items()), *published],
         weights=docs_weights(settings),
         tuning=settings.search.tuning_of,
+        get_secret=lambda: context.secret,
     )
 
 

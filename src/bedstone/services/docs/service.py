@@ -47,6 +47,7 @@ class DocsService(Service):
         watchers: "Sequence[CorpusWatcher | PublishedCorpus]" = (),
         weights: "Weights | None" = None,
         tuning: "Callable[[str], CorpusTuning | None]" = lambda _: None,
+        get_secret: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._indexes = {path.name: path for path in indexes}
         if len(self._indexes) < len(indexes):
@@ -55,6 +56,7 @@ class DocsService(Service):
         self._watchers = watchers
         self._weights = weights
         self._tuning = tuning
+        self._get_secret = get_secret
         self._lock = threading.Lock()
         self._library: DocsLibrary | None = None
         self._retired: list[tuple[float, DocsLibrary]] = []
@@ -204,7 +206,7 @@ class DocsService(Service):
             raise StoreUnavailable(next(iter(unavailable.values())))
         for text in unavailable.values():
             logger.error("%s", text, extra={"action": "docs_not_opened"})
-        return DocsLibrary(corpora, unavailable)
+        return DocsLibrary(corpora, unavailable, get_secret=self._get_secret)
 
     def _published_metadata(self) -> dict[str, CorpusMetadata]:
         return {name: IndexFolder(path).existing_metadata for name, path in self._indexes.items()}

@@ -118,8 +118,9 @@ class AddFileHandler:
             self._storage.aside.add(document_id)
 
     def on_start(self) -> None:
-        """Write the indexes in this process, and embed what has no vectors."""
-        self._index.become_writer()
+        """Embed what has no vectors; write the index in this process, unless each process has its own."""
+        if self._store.notes is None:
+            self._index.become_writer()
         self.backfill.start()
 
     def on_tick(self) -> None:

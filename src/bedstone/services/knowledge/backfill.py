@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from bedstone.records import Document
 from bedstone.search.live_index import LiveIndex
 from bedstone.services.knowledge.records import FileDocument
+from bedstone.services.knowledge.sharing import holding
 from bedstone.store.engine import Store
 
 logger = logging.getLogger(__name__)
@@ -20,12 +21,18 @@ class Backfill:
 
     def __init__(self, store: Store, index: LiveIndex, throttle: threading.Semaphore) -> None:
         self._store = store
+        self._lock = store.lock("vectors") if store.notes is not None else None  # one process embeds what is left over
         self._index = index
         self._throttle = throttle
         self._requested = threading.Event()
         self._requested.set()  # check once at the start
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+
+    @property
+    def is_working(self) -> bool:
+        """Whether this process does it for all."""
+        return self._lock is not None and self._lock.is_held
 
     def start(self) -> None:
         """Start the thread."""
@@ -48,7 +55,11 @@ class Backfill:
                 continue
             self._requested.clear()
             try:
-                self._embed_all()
+                with holding(self._lock) as is_mine:
+                    if is_mine:
+                        self._embed_all()
+                    else:
+                        self._requested.set()  # look again when the other process is done
             except Exception:  # the model may answer at the next check
                 logger.exception("Cannot embed documents", extra={"action": "vectors_failed"})
                 self._requested.set()

@@ -2,7 +2,6 @@
 
 import json
 import re
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from bedstone.errors import InvalidInput
 from bedstone.services.knowledge.errors import CollectionNotFound, DocumentNotFound
 from bedstone.services.knowledge.records import DEFAULT_COLLECTION, FileDocument
+from bedstone.services.knowledge.sharing import ChangeLock
 from bedstone.services.knowledge.unfinished import unfinished_documents
 from bedstone.store.engine import ALL, Store
 from bedstone.store.filters import AttributeHas
@@ -40,7 +40,7 @@ class Collections:
         """Open the collections; `on_moved` gets each document whose collections change."""
         self._store = store
         self._on_moved = on_moved
-        self.changing = threading.RLock()  # held by every part that reads a document to write it again
+        self.changing = ChangeLock(store)  # held by every part that reads a document to write it again
 
     def all(self) -> list[Collection]:
         """Return every collection, `default` first, then by name."""

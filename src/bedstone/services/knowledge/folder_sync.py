@@ -325,6 +325,10 @@ class FolderSyncs:
         """Stop soon; the next start continues."""
         self._stop.set()
 
+    def held_folders(self) -> list[str]:
+        """Return the folders that this process keeps in sync for all."""
+        return [f"watch {storable(str(folder))}" for folder, sync in self._syncs.items() if sync.lock.is_held]
+
     def facts(self) -> list[SyncFacts]:
         """Return how the last sync of each folder went."""
         return [sync.facts() for sync in self._syncs.values()]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedstone.errors import BedstoneError
-from bedstone.records import Counts, StoredChunk, Task
+from bedstone.records import Counts, StoredChunk
 from bedstone.search.filters import OneOf
 from bedstone.search.hits import SearchRequest
 from bedstone.search.live_index import LiveIndex
@@ -17,8 +17,10 @@ from bedstone.services.knowledge.listing import DocumentCounts, count_documents
 from bedstone.services.knowledge.records import FileDocument
 from bedstone.services.knowledge.removing import CHANGED
 from bedstone.services.knowledge.unfinished import unfinished_documents
+from bedstone.services.peers import has_workers
 from bedstone.store.engine import Store
 from bedstone.store.filters import AttributeIn, Order
+from bedstone.tasks import TaskRunner
 
 if TYPE_CHECKING:
     from bedstone.services.knowledge.service import KnowledgeOptions
@@ -92,13 +94,13 @@ class Health:
         storage: FileStorage,
         index: LiveIndex,
         options: "KnowledgeOptions",
-        waiting_tasks: Callable[[], list[Task]],
+        tasks: TaskRunner,
     ) -> None:
         self._store = store
         self._storage = storage
         self._index = index
         self._options = options
-        self._waiting_tasks = waiting_tasks
+        self._tasks = tasks
         self._known: Figures | None = None
 
     def status(self) -> KnowledgeStatus:
@@ -171,11 +173,20 @@ class Health:
         return f"The embedding model does not answer: {reason}" if reason else None
 
     def _check_tasks(self) -> str | None:
-        reasons = [task.retry.reason for task in self._waiting_tasks() if task.retry is not None]
+        reasons = [task.retry.reason for task in self._tasks.waiting() if task.retry is not None]
         if not reasons:
-            return None
+            return self._check_workers()
         files = "1 file waits" if len(reasons) == 1 else f"{len(reasons)} files wait"
         return f"{files} to be read again: {reasons[-1]}"
+
+    def _check_workers(self) -> str | None:
+        """Return how many files wait although no process reads any."""
+        notes = self._store.notes
+        if notes is None or self._tasks.is_owner or has_workers(notes):
+            return None
+        count = self._store.count_tasks({"queued"})
+        files = "1 file waits" if count == 1 else f"{count:,} files wait"
+        return f"{files} to be read, and no server reads files: start `bedstone work`" if count else None
 
     def _count_orphans(self) -> int:
         try:

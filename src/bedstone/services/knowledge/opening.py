@@ -198,6 +198,7 @@ def knowledge_options(settings: Settings) -> "KnowledgeOptions":
         max_file_size_mb=settings.processing.max_file_size_mb,
         max_concurrent_tasks=settings.processing.max_concurrent_tasks,
         read_only=settings.read_only,
+        role=settings.role,
         reading=ReadingOptions(
             split=SplitOptions(chunking.chunk_size, chunking.chunk_overlap, chunking.strategy),
             read=ReadOptions(

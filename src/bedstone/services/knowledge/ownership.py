@@ -1,19 +1,15 @@
 """Which store the documents folder belongs to: without that store, no document may be taken for an orphan."""
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from uuid import uuid4
 
 from bedstone.services.knowledge.errors import StoreMismatch
 from bedstone.services.knowledge.file_storage import FileStorage
 from bedstone.services.knowledge.records import AddFile
-from bedstone.store.engine import ALL, Store, StoreUnavailable
+from bedstone.services.knowledge.sharing import ChangeLock
+from bedstone.store.engine import ALL, Store
 from bedstone.store.locks import FileLock
 
 STORE_ID = "store_id"  # the store's value
-CLAIM_SECONDS = 30.0
-CLAIM_PAUSE_SECONDS = 0.02
 ADVICE = (
     "Nothing was changed. Restore the store from a backup, or read all documents again with: bedstone knowledge rebuild"
 )
@@ -41,7 +37,7 @@ class Ownership:
 
     def claim(self, *, restores: bool = False) -> None:
         """Check, and write the ids that are missing; with `restores`, a store without documents gets the folder's."""
-        with FileLock(self._storage.id_lock), self._claiming():
+        with FileLock(self._storage.id_lock), ChangeLock(self._store):  # several servers may begin at once
             if restores and self._is_empty():
                 if owner := self._storage.owner_id:
                     self._store.set_value(STORE_ID, owner)
@@ -53,23 +49,6 @@ class Ownership:
             if self._store.get_value(STORE_ID) is None:
                 self._store.set_value(STORE_ID, store_id)
             self._storage.set_owner(store_id)
-
-    @contextmanager
-    def _claiming(self) -> Iterator[None]:
-        """Let machines with the same store take turns: each would make an id for it."""
-        if not self._storage.is_shared:
-            yield
-            return
-        lock = self._store.lock("claiming")
-        deadline = time.monotonic() + CLAIM_SECONDS
-        while not lock.acquire():
-            if time.monotonic() > deadline:
-                raise StoreUnavailable("Another process is opening the same store, and does not finish. Try again.")
-            time.sleep(CLAIM_PAUSE_SECONDS)
-        try:
-            yield
-        finally:
-            lock.release()
 
     def _knows_any(self, documents: set[str]) -> bool:
         return not documents.isdisjoint(self._store.digests()) or not documents.isdisjoint(

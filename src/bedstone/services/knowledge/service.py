@@ -43,6 +43,7 @@ from bedstone.services.knowledge.places import Places
 from bedstone.services.knowledge.rebuilding import Rebuild, RebuildReport, known_folders, write_missing_sidecars
 from bedstone.services.knowledge.records import AddFile, FileDocument
 from bedstone.services.knowledge.removing import MAX_CANCEL_SECONDS, ClearReport, Removal
+from bedstone.services.knowledge.sharing import IndexFollower, WorkerSeat, is_alone
 from bedstone.services.knowledge.task_history import TaskHistory
 from bedstone.services.knowledge.tidying import Tidying
 from bedstone.services.knowledge.unfinished import (
@@ -52,6 +53,7 @@ from bedstone.services.knowledge.unfinished import (
     unread_document,
 )
 from bedstone.services.knowledge.versions import Versions, needs_ocr
+from bedstone.services.peers import Work
 from bedstone.services.service import READY, NamedPage, Service, State, Summary, SyncFacts, format_count
 from bedstone.settings.own_files import OwnFiles
 from bedstone.store.engine import ALL, Store
@@ -86,6 +88,7 @@ class KnowledgeOptions:
     max_file_size_mb: int = 100
     max_concurrent_tasks: int = 3
     read_only: bool = False
+    role: str = "all"
     reading: ReadingOptions = field(default_factory=ReadingOptions)
     tuning: "CorpusTuning | None" = None
 
@@ -132,7 +135,8 @@ class KnowledgeBase(Service):
     """Documents, found by keyword search once they are chunked and by semantic search once they are embedded.
 
     Several processes can open the same folders: one of them reads files and writes indexes, the others pass tasks to
-    it through the store.
+    it through the store. Several with folders of their own can share a store with notes: each of them writes its own
+    index, and each that is to work runs tasks.
     """
 
     schemes = (SCHEME,)
@@ -163,10 +167,18 @@ class KnowledgeBase(Service):
         self._handler = AddFileHandler(
             store, self._storage, self._index, self.collections, versions=self.versions, options=options.reading
         )
-        self._tasks = TaskRunner(store, self._handler, workers=options.max_concurrent_tasks, lock=store.lock("owner"))
+        self._seat = WorkerSeat(store) if store.notes is not None else None
+        self._works = options.role != "answers"
+        self._follower = (
+            IndexFollower(store, self._index, options.index_path, owns_vectors=self._works and not options.read_only)
+            if self._seat
+            else None
+        )
+        lock = self._seat or store.lock("owner")
+        self._tasks = TaskRunner(store, self._handler, workers=options.max_concurrent_tasks, lock=lock)
         self._removal = Removal(store, self._storage, self._tasks)
         self._rebuild = Rebuild(store, self._storage, self.collections)
-        self._health = Health(store, self._storage, self._index, options, self._tasks.waiting)
+        self._health = Health(store, self._storage, self._index, options, self._tasks)
         self._archive = Archive(store, self._storage, self.collections, options.max_file_size_mb)
         self._tidying = Tidying(store, self._storage)
         self._folder_syncs: FolderSyncs | None = None
@@ -184,12 +196,15 @@ class KnowledgeBase(Service):
         """
         options = self._options
         owner = Ownership(self._store, self._storage, options.store_place or str(options.index_path))
+        if self._follower is not None:
+            self._follower.take_folder()
         if options.read_only:
             owner.check()
             return
         owner.claim(restores=restores)
-        self._tasks.start()
-        if self._tasks.is_owner and not restores:
+        if self._works:
+            self._tasks.start()
+        if self._tasks.is_owner and not restores and is_alone(self._store):
             self._tidy_up()
 
     def _tidy_up(self) -> None:
@@ -203,10 +218,13 @@ class KnowledgeBase(Service):
         sweep_scratch()
 
     async def start(self) -> None:
-        """Keep the watched folders in sync, and a place for files tidy that other machines use too."""
-        if self._storage.is_shared and not self._options.read_only:
+        """Keep the watched folders in sync, follow what other servers do, and tidy a place that they share."""
+        if self._seat is not None and self._follower is not None:
+            self._seat.is_server = True
+            self._follower.start()
+        if self._storage.is_shared and self._works and not self._options.read_only:
             self._tidying.start()
-        if self._options.watched_folders and not self._options.read_only:
+        if self._options.watched_folders and self._works and not self._options.read_only:
             self._folder_syncs = FolderSyncs(self, self._options.watched_folders)
             self._folder_syncs.start()
 
@@ -250,14 +268,26 @@ class KnowledgeBase(Service):
         self._handler.backfill.stop()
         self._tidying.stop()
         self.originals.close()
+        if self._follower is not None:
+            self._follower.stop()
         self._index.close()
         self._storage.close()
+        if self._follower is not None:
+            self._follower.release()
         self._store.close()
 
     @property
     def is_owner(self) -> bool:
-        """Return whether this process does the work."""
+        """Return whether this process does work."""
         return self._tasks.is_owner
+
+    def work(self) -> Work:
+        """Return what this process does now, and how far its index is; for the other servers."""
+        last, applied = self._store.last_change(), self._index.applied_seq
+        jobs = [*(["vectors"] if self._handler.backfill.is_working else [])]
+        jobs += self._folder_syncs.held_folders() if self._folder_syncs is not None else []
+        names = [AddFile.from_payload(task.payload).filename for task in self._tasks.running]
+        return Work(applied, max(0, last.seq - applied) if last is not None else 0, tuple(names), tuple(jobs))
 
     @property
     def max_file_size_mb(self) -> int:

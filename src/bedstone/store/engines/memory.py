@@ -24,10 +24,13 @@ from bedstone.records import (
 )
 from bedstone.store.engine import ALL, EMPTY_RANGE
 from bedstone.store.filters import Condition, Order, matches, sort_documents
+from bedstone.store.notes import Notes
 
 
 class MemoryStore:
     """Dictionaries behind a lock."""
+
+    notes: Notes | None = None
 
     @classmethod
     def open(cls, address: str, *, read_only: bool = False, durable: bool = False) -> Self:

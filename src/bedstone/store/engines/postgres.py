@@ -26,12 +26,14 @@ from bedstone.store.codec import (
     decode_text,
 )
 from bedstone.store.filters import Condition, Order
+from bedstone.store.notes import Notes
 from bedstone.store.postgres.address import Address
 from bedstone.store.postgres.checks import check_completely
 from bedstone.store.postgres.conditions import attribute, number, order_clause, where_clause
 from bedstone.store.postgres.connections import Database, Unchanged, to_integers
 from bedstone.store.postgres.errors import translate_errors
 from bedstone.store.postgres.listening import Listener
+from bedstone.store.postgres.notes import PostgresNotes
 from bedstone.store.postgres.schema import MIGRATIONS, migrate
 from bedstone.store.postgres.task_table import TaskTable
 from bedstone.store.postgres.writing import EncodedDocument, Writer, prune_changes, text_key
@@ -62,6 +64,7 @@ class PostgresStore(TaskTable):
             migrate(connection, address, read_only=read_only)
         super().__init__(database)
         self._listener = Listener(database.connect, database.channel)
+        self.notes: Notes | None = PostgresNotes(database, self._listener)
         database.open()
 
     def put(self, items: Iterable[DocumentAndChunks]) -> None:

@@ -38,6 +38,7 @@ from bedstone.store.codec import (
 from bedstone.store.engine import EMPTY_RANGE, StoreUnavailable
 from bedstone.store.filters import Condition, Order
 from bedstone.store.locks import FileLock
+from bedstone.store.notes import Notes
 from bedstone.store.sql import (
     PRAGMAS,
     add_functions,
@@ -68,6 +69,8 @@ class SqliteStore(SqliteTasks):
     A store opened for reading has one connection, opened at once: it continues to read when its file is replaced. A
     durable store survives a power failure.
     """
+
+    notes: Notes | None = None  # its processes are on one machine, and their locks and files are enough
 
     @classmethod
     def open(cls, address: str, *, read_only: bool = False, durable: bool = False) -> Self:

@@ -91,9 +91,12 @@ class LockSession:
             return self._owners.get(name) is lock and self._is_alive()
 
     def close(self) -> None:
-        """Free all locks."""
+        """Free all locks; the end of the connection alone would do that a moment later."""
         with self._guard:
             self._is_closed = True
+            if self._connection is not None:
+                with suppress(psycopg.Error):
+                    self._connection.execute("SELECT pg_advisory_unlock_all()")
             self._drop()
 
     def _open(self) -> None:

@@ -119,8 +119,18 @@ CREATE TABLE cancel_request(task text COLLATE "C" PRIMARY KEY);
 
 CREATE TABLE setting(key bytea PRIMARY KEY, name text COLLATE "C" NOT NULL, value text NOT NULL);
 """
-MIGRATIONS = (TABLES,)
-NAMES = ("feed", "activity", "document", "facets", "chunk", "passage", "change", "task", "cancel_request", "setting")
+# What servers tell each other for a while: who is there, which logins have ended.
+NOTES = """
+CREATE TABLE note(name text COLLATE "C" PRIMARY KEY, text text NOT NULL, ends timestamptz NOT NULL)
+    WITH (fillfactor = 70);
+CREATE TABLE note_revision(id boolean PRIMARY KEY DEFAULT true CHECK (id), number bigint NOT NULL DEFAULT 0);
+INSERT INTO note_revision DEFAULT VALUES;
+"""
+MIGRATIONS = (TABLES, NOTES)
+NAMES = (
+    *("feed", "activity", "document", "facets", "chunk", "passage", "change", "task", "cancel_request", "setting"),
+    *("note", "note_revision"),
+)
 
 
 def lock_number(schema: str, name: str) -> int:

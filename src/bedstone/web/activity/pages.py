@@ -174,6 +174,7 @@ class _Activity:
             "tasks": tasks,
             "problem": problem,
             "syncs": syncs,
+            "servers": peers.known if (peers := self._pages.services.context.peers) is not None else (),
             "summary": _summarize(tasks, syncs),
             "seconds": LIVE_SECONDS if is_busy else IDLE_SECONDS,
             "running": tasks.counts.running + tasks.counts.queued if tasks is not None else 0,
