@@ -20,6 +20,7 @@ BedstoneError
 │   ├── StoreUnavailable, StoreDamaged, MoveMismatch                     (store)
 │   ├── BlobsUnavailable, BlobDamaged                                    (store)
 │   ├── IndexDamaged, IndexUnwritable                                    (search)
+│   ├── ClusterUnavailable, ClusterConflict                              (search)
 │   ├── StoreMismatch, TextMissing, OriginalMissing, RenderingBusy       (services.knowledge)
 │   ├── KbUnreadable                                                     (services)
 │   └── OrgUnavailable, MirrorMissing, MirrorBusy, SyncBusy, NotSynced

@@ -13,7 +13,7 @@ from bedstone.search.hits import SearchRequest, SearchResponse
 from bedstone.search.index import IndexDamaged, IndexUnwritable, SearchIndex
 from bedstone.search.indexes import EMBEDDED
 from bedstone.search.indexes.damage import LIBRARY_ERRORS
-from bedstone.search.indexes.opening import open_fresh_index, open_shared_index
+from bedstone.search.indexes.opening import IndexKind, open_fresh_index, open_shared_index
 from bedstone.search.retriever import Profile, Retriever
 from bedstone.store.engine import Store
 
@@ -43,7 +43,7 @@ class LiveIndex:
         folder: Path,
         get_embedder: "Callable[[], Embedder | None]",
         profile: Profile | None = None,
-        kind: str = EMBEDDED,
+        kind: IndexKind = EMBEDDED,
     ) -> None:
         self._store = store
         self._folder = folder

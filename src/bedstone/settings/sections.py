@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import platformdirs
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, SecretStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, SecretStr, field_validator
 
 from bedstone.settings.tokens import check_token, read_token_file
 
@@ -185,7 +185,9 @@ class CorpusTuning(Section):
 
 
 class SearchSettings(Section):
-    index: str = Field("embedded", description="Search index of added files: embedded, or one from another package")
+    index: str = Field(
+        "embedded", description="Search index of added files: embedded, opensearch, or one from another package"
+    )
     default_top_k: int = Field(10, ge=1, description="Default number of results of knowledge-search")
     max_top_k: int = Field(50, ge=1, le=1_000, description="Maximum number of results of knowledge-search")
     tuning: Annotated[list[CorpusTuning], BeforeValidator(_parse_json)] = Field(
@@ -195,6 +197,35 @@ class SearchSettings(Section):
     def tuning_of(self, corpus: str) -> CorpusTuning | None:
         """Return the settings of a corpus; the last entry decides."""
         return next((item for item in reversed(self.tuning) if item.corpus == corpus), None)
+
+
+class OpenSearchSettings(Section):
+    hosts: Names = Field(
+        ["http://127.0.0.1:9200"], description="Addresses of the nodes, comma-separated, such as https://HOST:9200"
+    )
+    user: str | None = Field(None, description="User of the search cluster")
+    password: SecretStr | None = Field(None, description="Password of that user")
+    token: SecretStr | None = Field(None, description="Bearer token, instead of a user")
+    verify: bool = Field(True, description="Check the certificates of the nodes")
+    ca_file: Path | None = Field(None, description="Certificates to trust; default: those of Python")
+    prefix: str = Field(
+        "bedstone", pattern=r"^[a-z0-9][a-z0-9_-]{0,60}$", description="Beginning of the names of all indexes"
+    )
+    shards: int = Field(1, ge=1, le=1024, description="Shards of a new index; 10 to 20 million chunks fit into one")
+    replicas: int = Field(1, ge=0, le=20, description="Copies of each shard, in addition to the first one")
+    timeout_seconds: float = Field(10.0, gt=0, le=300, description="Longest wait for an answer of a node")
+
+    @field_validator("hosts")
+    @classmethod
+    def _check_hosts(cls, hosts: list[str]) -> list[str]:
+        for host in hosts:
+            if not host.startswith(("http://", "https://")):
+                raise ValueError("an address begins with http:// or https://")
+            if "@" in host:
+                raise ValueError("user and password belong in opensearch.user and opensearch.password")
+        if not hosts:
+            raise ValueError("at least one address is needed")
+        return hosts
 
 
 class EmbeddingSettings(Section):
@@ -259,6 +290,7 @@ class Settings(Section):
     processing: ProcessingSettings = Field(default_factory=ProcessingSettings)
     ocr: OcrSettings = Field(default_factory=OcrSettings)
     search: SearchSettings = Field(default_factory=SearchSettings)
+    opensearch: OpenSearchSettings = Field(default_factory=OpenSearchSettings)
     docs: DocsSettings = Field(default_factory=DocsSettings)
     embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
     kb: KbSettings = Field(default_factory=KbSettings)

@@ -15,5 +15,7 @@ INDEXES: "Kind[IndexFactory]" = Kind(
     {
         EMBEDDED: "bedstone.search.indexes.hybrid:HybridIndex",
         "memory": "bedstone.search.indexes.memory:MemoryIndex",
+        "opensearch": "bedstone.search.indexes.opensearch.index:OpenSearchIndex",
     },
+    extras={"opensearch": "opensearch"},
 )

@@ -4,12 +4,10 @@ import json
 import os
 import shutil
 import threading
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from functools import lru_cache
-from itertools import pairwise, takewhile
-from operator import itemgetter
+from functools import lru_cache, partial
+from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,30 +15,17 @@ from typing import Any
 import tantivy
 
 from bedstone.permissions import FOLDER_MODE, make_private_folder
-from bedstone.records import ABOUT, Change, Document, StoredChunk
+from bedstone.records import Change
 from bedstone.search.filters import AllOf, AnyOf, Filter, Missing, OneOf
 from bedstone.search.index import IndexVersionMismatch, OnProgress, Weights
+from bedstone.search.indexes.clauses import QUOTATION_SLOP, Clause, QueryReader
 from bedstone.search.indexes.damage import find_damage
-from bedstone.search.indexes.languages import ENDINGS, GRAMS, STEMS, LanguageTerms, language_fields
-from bedstone.search.terms import (
-    CAMEL,
-    UNSPACED,
-    WORD,
-    analyzer,
-    camel_parts,
-    extract_identifiers,
-    normalize_query,
-    phrase_key,
-    separate_scripts,
-    split_compound,
-    stop_terms,
-    terms_of_word,
-    unify_letters,
-)
-from bedstone.search.versions import section_number
+from bedstone.search.indexes.fields import ANALYSIS, STRETCH, fields_of
+from bedstone.search.indexes.languages import ENDINGS, GRAMS, STEMS
+from bedstone.search.indexes.selection import Hits, select
+from bedstone.search.terms import analyzer, extract_identifiers, normalize_query
 from bedstone.store.engine import Store
 
-VERSION = 7  # of schema and analysis; an index with a different version is rebuilt
 ARENA_BYTES = 64_000_000
 SMALL_ARENA_BYTES = 15_000_000  # the least that is allowed: a commit of one document takes half as long with it
 SMALL_CHUNKS = 500  # in the changes that it is used for
@@ -51,45 +36,11 @@ CHANGES_PER_COMMIT = 20_000
 SUGGESTION_PREFIX = 2  # letters at the beginning of a misspelt word that are taken as correct
 MIN_LIKENESS = 0.75  # of a suggestion, as difflib measures it
 MIN_LENGTH_SHARE = MIN_LIKENESS / (2 - MIN_LIKENESS)  # of two texts that are so alike
-MIN_QUOTED_TERMS = 4  # shorter queries name a subject as often as they quote
-QUOTATION_SLOP = 3  # words
-MAX_QUERY_WORDS = 100
-MIN_COMPOUND = 6  # characters; a shorter unknown word is a typo, not two words
-MAX_COMPOUND = 80  # characters
-STRETCH = "stretch"  # kind of the documents that hold a part of a long chunk
 MARKER = -1  # rowid of the document that records the last applied change
 MUST = tantivy.Occur.Must
 MUST_NOT = tantivy.Occur.MustNot
 SHOULD = tantivy.Occur.Should
 Query = tantivy.Query
-
-# How often title and heading are written into the field `all`: BM25 then weighs them as one longer text.
-TITLE_TIMES = 2
-HEADING_TIMES = 3
-# Chunks from this length on are also indexed in stretches.
-MIN_LONG_CHARACTERS = 3_000
-STRETCH_CHARACTERS = 1_500
-STRETCH_OVERLAP = 100
-STRETCH_WEIGHT = 0.95
-# A chunk without a body scores half; tantivy can apply weights too, but would then visit every match.
-MIN_BODY_CHARACTERS = 20
-BARE_HEADING_WEIGHT = 0.5
-MIN_COMMON_CHUNKS = 2_000  # a pair of words that each stand in more chunks, and in 15 % of all, is not looked for
-COMMON_SHARE = 0.15
-MAX_DEPTH = 2_000  # hits to read in search of others than bare headings and versions of one section
-SPARE_HITS = 20  # read beyond the limit, to replace chunks without a body
-BY_SCORE = itemgetter(0)
-LABEL_BITS = 2
-LABELS = 3
-IS_BARE = 1
-IS_STRETCH = 2
-LABEL_WEIGHTS = (1.0, BARE_HEADING_WEIGHT, STRETCH_WEIGHT, STRETCH_WEIGHT)
-HEAD_WEIGHT = 0.3
-HEADING_WEIGHT = 1.0  # the query is the heading, word for word
-IDENTIFIER_WEIGHT = 0.3
-PHRASE_WEIGHT = 2.0
-HEAD_PHRASE_WEIGHT = 1.0
-PAIR_WEIGHT = 0.5
 
 
 class KeywordIndex:
@@ -154,8 +105,8 @@ class KeywordIndex:
                         self._remove(change.gone_first, change.gone_last)
                         if change.kind == "put":
                             for stored in store.chunks_between(change.first, change.last):
-                                for fields in _documents(stored, document_of(stored.head.document_id)):
-                                    self._writer.add_document(fields)
+                                for fields in fields_of(stored, document_of(stored.head.document_id)):
+                                    self._writer.add_document(tantivy.Document(**fields))
                     is_dirty = is_dirty or bool(concerned)
                     seq, stamp = changes[-1].seq, changes[-1].stamp
                     if is_dirty and seq - committed >= changes_per_commit:
@@ -241,44 +192,22 @@ class KeywordIndex:
             return {}
         weights = weights or Weights()
         searcher, restricted = self._searcher, self._restrict(query, filter)
-        most = weights.max_versions
-        has_stretches = weights.in_stretches and self._stretch_count > 0
-        depth = limit + SPARE_HITS + (limit // 3 if has_stretches else 0)
-        while True:
+
+        def read(depth: int) -> Hits:
             found = searcher.search(restricted, depth, count=False).hits
             addresses = [address for _, address in found]
             labels: Any = searcher.fast_field_values("label", addresses)
-            weighted = [
-                (score * LABEL_WEIGHTS[label & LABELS], label >> LABEL_BITS)
-                for (score, _), label in zip(found, labels, strict=True)
-            ]
-            if not weights.in_stretches:
-                weighted = [hit for hit, label in zip(weighted, labels, strict=True) if not label & IS_STRETCH]
-            best = sorted(weighted, key=BY_SCORE, reverse=True)
-            best = _best_of_each(best) if has_stretches else best
-            is_deepest = len(found) < depth or depth > MAX_DEPTH
-            if most is not None and not is_deepest:
-                sections: Any = searcher.fast_field_values("section", addresses)
-                best = _few_of_each(
-                    best, {label >> LABEL_BITS: of for label, of in zip(labels, sections, strict=True)}, most
-                )
-            best = best[:limit]
-            # Hits that were not read score less than the last of those that were.
-            if is_deepest or (len(best) == limit and best[-1][0] >= found[-1][0]):
-                return {rowid: score for score, rowid in best}
-            depth = depth * 4 if len(best) == limit else depth * (limit + SPARE_HITS) // max(1, len(best)) + SPARE_HITS
+            sections: Any = partial(searcher.fast_field_values, "section", addresses)
+            return Hits([score for score, _ in found], labels, sections)
+
+        return select(read, limit, weights, has_stretches=self._stretch_count > 0)
 
     def is_quotation(self, text: str) -> bool:
         """Return whether a query is a heading (perhaps with its parent), an identifier, a number, or quoted text."""
-        if any(self._searcher.doc_freq(field, phrase_key(text)) for field in ("heading", "trail")):
-            return True
-        every = self._terms(text)
-        if len(text.split()) == 1 and not UNSPACED.search(text):  # there, a sentence has no spaces
-            is_number = any(sign.isdigit() for sign in text) and any(self.document_frequency(term) for term in every)
-            return bool(extract_identifiers(text)) or len(every) > 1 or is_number
-        if len(every) < MIN_QUOTED_TERMS:
-            return False
-        phrase = Query.phrase_query(self._schema, "all", [*every], slop=QUOTATION_SLOP)
+        return self._reader.is_quotation(text, self._has_phrase)
+
+    def _has_phrase(self, terms: Sequence[str]) -> bool:
+        phrase = Query.phrase_query(self._schema, "all", [*terms], slop=QUOTATION_SLOP)
         return bool(self._searcher.search(phrase, 1, count=False).hits)
 
     def count_facets(self, text: str | None, filter: Filter | None) -> dict[str, dict[str, int]]:
@@ -297,12 +226,12 @@ class KeywordIndex:
 
     def document_frequency(self, term: str) -> int:
         """Return how many chunks have a term."""
-        return self._document_frequency(term) or self._language_terms.document_frequency(term)
+        return self._reader.document_frequency(term)
 
     @property
     def languages(self) -> Mapping[str, float]:
         """The share of the chunks in each language that is stemmed by rules of its own."""
-        return self._language_terms.languages
+        return self._reader.languages
 
     def suggest_terms(self, word: str) -> list[str]:
         """Return indexed terms with the same first letters and a similar spelling, the nearest first.
@@ -318,65 +247,15 @@ class KeywordIndex:
         return [term for term in near if term != word.lower()]
 
     def _query(self, text: str, weights: Weights) -> Query | None:
-        every = self._terms(text)
-        stops = self._language_terms.stop_terms(text)
-        significant = list(dict.fromkeys(term for term in every if term not in stops)) or list(dict.fromkeys(every))
-        clauses = [(SHOULD, Query.term_query(self._schema, "all", term)) for term in significant]
-        clauses += [(SHOULD, self._weighted_term("head", term, HEAD_WEIGHT)) for term in significant]
-        clauses += [(SHOULD, self._weighted_term("heading", phrase_key(text), HEADING_WEIGHT))]
-        clauses += [
-            (SHOULD, self._weighted_term("names", name.lower(), IDENTIFIER_WEIGHT))
-            for name in extract_identifiers(text)
-        ]
-        clauses += [
-            (SHOULD, self._weighted_term(term.field, term.text, term.weight))
-            for term in self._language_terms.find(text)
-        ]
-        clauses += [(SHOULD, query) for query in self._proximity(every, weights)]
-        return Query.boolean_query(clauses) if every or len(clauses) > 1 else None
+        clauses = [(SHOULD, self._to_clause(clause)) for clause in self._reader.clauses(text, weights)]
+        return Query.boolean_query(clauses) if clauses else None
 
-    def _query_terms(self, text: str) -> list[str]:
-        """Return the terms of a query in order, up to the limit."""
-        words = WORD.findall(separate_scripts(text))[:MAX_QUERY_WORDS]
-        return [part for word in words for term in terms_of_word(word) for part in self._known_terms(term, word)]
-
-    def _known_terms(self, term: str, raw: str) -> list[str]:
-        """Return a term the index has, or the words it is composed of: `RateLimitError`, `serviceNamestring`."""
-        if self.document_frequency(term) or not MIN_COMPOUND <= len(term) <= MAX_COMPOUND:
-            return [term]
-        pieces = split_compound(raw.lower(), self._is_word)
-        if len(pieces) == 1:
-            pieces = [piece for part in CAMEL.findall(raw) for piece in split_compound(part.lower(), self._is_word)]
-        return [stem for piece in pieces for stem in terms_of_word(piece)] or [term]
-
-    def _is_word(self, word: str) -> bool:
-        return any(self.document_frequency(stem) for stem in terms_of_word(word))
-
-    def _proximity(self, every: list[str], weights: Weights) -> list[Query]:
-        """Return queries for the whole text as a phrase, and for each pair of neighbours; one word would panic."""
-        if not weights.proximity:
-            return []
-        # Pairs with a stop word, or of words that much of a large corpus has, add little and cost more than the rest.
-        common = max(MIN_COMMON_CHUNKS, COMMON_SHARE * self._searcher.num_docs)
-        pairs = [
-            pair
-            for pair in pairwise(every)
-            if stop_terms().isdisjoint(pair) and min(map(self._document_frequency, pair)) < common
-        ]
-        phrases: dict[tuple[str, tuple[str, ...]], float] = {}
-        if len(every) > 1:
-            phrases = {("all", tuple(every)): PHRASE_WEIGHT, ("head", tuple(every)): HEAD_PHRASE_WEIGHT}
-        for pair in pairs:  # one may be the whole query, or occur twice
-            phrases["all", pair] = phrases.get(("all", pair), 0.0) + PAIR_WEIGHT
-        return [
-            Query.boost_query(
-                Query.phrase_query(self._schema, field, [*words], slop=weights.phrase_slop), weight * weights.proximity
-            )
-            for (field, words), weight in phrases.items()
-        ]
-
-    def _weighted_term(self, field: str, term: str, weight: float) -> Query:
-        return Query.boost_query(Query.term_query(self._schema, field, term), weight)
+    def _to_clause(self, clause: Clause) -> Query:
+        if len(clause.terms) == 1:  # as a phrase it would panic
+            query = Query.term_query(self._schema, clause.field, clause.terms[0])
+        else:
+            query = Query.phrase_query(self._schema, clause.field, [*clause.terms], slop=clause.slop)
+        return query if clause.weight == 1 else Query.boost_query(query, clause.weight)
 
     def _stretches(self) -> Query:
         return Query.term_query(self._schema, "kind", STRETCH)
@@ -420,10 +299,7 @@ class KeywordIndex:
         self._searcher = searcher = self._index.searcher()
         stretches: Any = searcher.search(self._stretches(), 1)
         self._stretch_count = int(stretches.count)
-        # One query looks up its terms several times: to split it, to recognize a quotation, to weigh it.
-        self._terms = lru_cache(maxsize=64)(self._query_terms)
-        self._document_frequency = lru_cache(maxsize=8192)(lambda term: int(searcher.doc_freq("all", term)))
-        self._language_terms = LanguageTerms(searcher)
+        self._reader = QueryReader(searcher)
 
     def _open(self, read_only: bool) -> tantivy.Index:
         folder = self._folder
@@ -434,14 +310,14 @@ class KeywordIndex:
 
     def _open_folder(self, folder: Path, read_only: bool) -> tantivy.Index:
         version = folder / "version.json"
-        if not read_only and (not version.exists() or json.loads(version.read_text()) != VERSION):
+        if not read_only and (not version.exists() or json.loads(version.read_text()) != ANALYSIS):
             shutil.rmtree(folder, ignore_errors=True)
             make_private_folder(folder.parent)
             folder.mkdir(mode=FOLDER_MODE)
             index = tantivy.Index(self._schema, path=str(folder))
-            version.write_text(json.dumps(VERSION))  # the last file: a folder without it is rebuilt
+            version.write_text(json.dumps(ANALYSIS))  # the last file: a folder without it is rebuilt
             return index
-        if read_only and json.loads(version.read_text()) != VERSION:
+        if read_only and json.loads(version.read_text()) != ANALYSIS:
             raise IndexVersionMismatch(f"Another version of Bedstone built the index in {folder}. Rebuild it.")
         if not read_only:
             _delete_uncommitted(folder)
@@ -496,80 +372,3 @@ def _schema() -> Any:
     for name in ("names", GRAMS, STEMS, ENDINGS):
         builder.add_text_field(name, tokenizer_name="whitespace", index_option="freq")
     return builder.build()
-
-
-def _documents(stored: StoredChunk, document: Document | None) -> Iterator[tantivy.Document]:
-    """Yield a chunk, and the stretches of a long one: a few sentences that answer would drown in its whole text."""
-    chunk, plain = stored.head, unify_letters(stored.plain)
-    title = document.title if document else ""
-    about = unify_letters(document.attributes.get(ABOUT, "")) if document and not chunk.position else ""
-    title, path, heading = (unify_letters(text) for text in (title, chunk.document_id, chunk.heading))
-    above = [unify_letters(text) for text in chunk.breadcrumb[:-1]]
-    head = [title, path, *above, heading, about]
-    section = section_number(chunk.document_id, chunk.id)
-    names = extract_identifiers(f"{path}\n{heading}\n{plain}")
-    parts = " ".join(camel_parts(names))
-    emphasized = [*[title] * TITLE_TIMES, path, about, *above, *[heading] * HEADING_TIMES]
-    fields = tantivy.Document(
-        rowid=chunk.rowid,
-        section=section,
-        # What is read of every hit in one number: the rowid, and whether it is a bare heading or a stretch.
-        label=(chunk.rowid << LABEL_BITS) + IS_BARE * (len(plain) - len(heading) < MIN_BODY_CHARACTERS),
-        all=separate_scripts(" \n ".join([*emphasized, plain, parts])),
-        head=separate_scripts(" \n ".join(head)),
-        heading=phrase_key(heading),
-        trail=phrase_key(" ".join([*above[-1:], heading] if chunk.breadcrumb else [])),
-        names=" ".join(names).lower(),
-    )
-    repeated_head = [*[title] * TITLE_TIMES, about, *above, *[heading] * HEADING_TIMES]
-    for field, content in language_fields(head, repeated_head, plain).items():
-        fields.add_text(field, content)
-    _add_all(fields, "facets", (f"{key}={value}" for key, value in chunk.facets.items()))
-    _add_all(fields, "facet_keys", chunk.facets)
-    yield fields
-    for stretch in _stretches_of(plain):
-        fields = tantivy.Document(
-            rowid=chunk.rowid,
-            section=section,
-            label=(chunk.rowid << LABEL_BITS) + IS_STRETCH,
-            kind=STRETCH,
-            all=separate_scripts(" \n ".join([*emphasized, stretch])),
-            head=separate_scripts(" \n ".join(head)),
-        )
-        _add_all(fields, "facets", (f"{key}={value}" for key, value in chunk.facets.items()))
-        _add_all(fields, "facet_keys", chunk.facets)
-        yield fields
-
-
-def _stretches_of(plain: str) -> Iterator[str]:
-    """Cut a long text into stretches of equal length that overlap a little."""
-    if len(plain) < MIN_LONG_CHARACTERS:
-        return
-    step = -(-len(plain) // -(-len(plain) // STRETCH_CHARACTERS))
-    for start in range(0, len(plain), step):
-        yield plain[max(0, start - STRETCH_OVERLAP) : start + step + STRETCH_OVERLAP]
-
-
-def _best_of_each(hits: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
-    """Return hits, best first, with each chunk once."""
-    best: dict[int, float] = {}
-    for score, rowid in hits:
-        best.setdefault(rowid, score)
-    return [(score, rowid) for rowid, score in best.items()]
-
-
-def _few_of_each(hits: Sequence[tuple[float, int]], sections: Mapping[int, int], most: int) -> list[tuple[float, int]]:
-    """Return hits, best first, without those of a section that has enough better ones."""
-    seen: Counter[int] = Counter()
-    kept = []
-    for hit in hits:
-        section = sections[hit[1]]
-        seen[section] += 1
-        if seen[section] <= most:
-            kept.append(hit)
-    return kept
-
-
-def _add_all(document: tantivy.Document, field: str, values: Iterable[str]) -> None:
-    for value in values:
-        document.add_text(field, value)

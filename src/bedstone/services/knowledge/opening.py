@@ -176,11 +176,10 @@ def knowledge_options(settings: Settings) -> "KnowledgeOptions":
     """Return where the knowledge base is stored, and how files are read."""
     from bedstone.ingest.chunking.pieces import SplitOptions  # noqa: PLC0415 - the engine
     from bedstone.ingest.extraction import ReadOptions  # noqa: PLC0415
-    from bedstone.search.indexes import INDEXES  # noqa: PLC0415
+    from bedstone.search.indexes.opening import choose_index  # noqa: PLC0415
     from bedstone.services.knowledge.add_file import ReadingOptions  # noqa: PLC0415
     from bedstone.services.knowledge.service import KnowledgeOptions  # noqa: PLC0415
 
-    INDEXES.check(settings.search.index)
     if settings.storage.blobs and settings.storage.documents_path:
         raise InvalidSetting("storage.blobs and storage.documents_path are both set. Choose where copies are kept.")
     storage, chunking, ocr = settings.storage, settings.chunking, settings.ocr
@@ -189,7 +188,7 @@ def knowledge_options(settings: Settings) -> "KnowledgeOptions":
         index_path=layout.knowledge_index(settings),
         blobs=settings.storage.blobs,
         store_place=layout.knowledge_store(settings),
-        index=settings.search.index,
+        index=choose_index(settings),
         tuning=settings.search.tuning_of("documents"),
         allowed_roots=storage.allowed_roots,
         uploads_path=layout.uploads(settings),

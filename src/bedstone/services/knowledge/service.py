@@ -16,6 +16,7 @@ from bedstone.records import Place, StoredChunk, Task
 from bedstone.search.filters import Filter, OneOf
 from bedstone.search.hits import Mode, SearchRequest
 from bedstone.search.indexes import EMBEDDED
+from bedstone.search.indexes.opening import IndexKind, is_shared
 from bedstone.search.live_index import LiveIndex
 from bedstone.search.retriever import Profile, Retriever, tune_profile
 from bedstone.services.catalog import FetchedText, FindRequest, Found
@@ -80,7 +81,7 @@ class KnowledgeOptions:
     index_path: Path
     blobs: str | None = None  # the address of a place for copies and texts; default: the documents folder
     store_place: str = ""  # for messages; default: the index folder
-    index: str = EMBEDDED
+    index: IndexKind = EMBEDDED
     allowed_roots: Sequence[Path] = ()
     uploads_path: Path | None = None
     own_files: OwnFiles = field(default_factory=OwnFiles)
@@ -170,7 +171,13 @@ class KnowledgeBase(Service):
         self._seat = WorkerSeat(store) if store.notes is not None else None
         self._works = options.role != "answers"
         self._follower = (
-            IndexFollower(store, self._index, options.index_path, owns_vectors=self._works and not options.read_only)
+            IndexFollower(
+                store,
+                self._index,
+                options.index_path,
+                owns_vectors=self._works and not options.read_only,
+                is_shared=is_shared(options.index),
+            )
             if self._seat
             else None
         )
@@ -197,7 +204,7 @@ class KnowledgeBase(Service):
         options = self._options
         owner = Ownership(self._store, self._storage, options.store_place or str(options.index_path))
         if self._follower is not None:
-            self._follower.take_folder()
+            self._follower.take_index()
         if options.read_only:
             owner.check()
             return

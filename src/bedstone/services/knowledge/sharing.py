@@ -103,15 +103,18 @@ def holding(lock: Lock | None) -> Iterator[bool]:
 
 
 class IndexFollower:
-    """Keeps the index of this process's own folder up to date with a store that others write.
+    """Keeps the index that this process searches up to date with a store that others write.
 
-    One process writes a folder. Another one with the same folder reads it, and writes it when the first has ended.
+    One process writes an index. Others with the same folder or cluster read it, and write it when the first has ended.
     """
 
-    def __init__(self, store: Store, index: LiveIndex, folder: Path, *, owns_vectors: bool) -> None:
+    def __init__(
+        self, store: Store, index: LiveIndex, folder: Path, *, owns_vectors: bool, is_shared: bool = False
+    ) -> None:
+        """Follow a store; an index that `is_shared` is in no folder, and machines take turns to write it."""
         self._store = store
         self._index = index
-        self._lock = FileLock(folder / ".index-writer")
+        self._lock: Lock = store.lock("index-writer") if is_shared else FileLock(folder / ".index-writer")
         self._owns_vectors = owns_vectors
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="index-follower", daemon=True)
@@ -128,11 +131,11 @@ class IndexFollower:
             self._thread.join(10)
 
     def release(self) -> None:
-        """Let another process write the folder, after the index is closed."""
+        """Let another process write the index, after it is closed."""
         self._lock.release()
 
-    def take_folder(self) -> None:
-        """Write the folder from now on, if no other process does; one that cannot be written is only read."""
+    def take_index(self) -> None:
+        """Write the index from now on, if no other process does; a folder that cannot be written is only read."""
         try:
             is_new = not self._lock.is_held and self._lock.acquire()
         except OSError:
@@ -144,7 +147,7 @@ class IndexFollower:
         version: int | None = None
         while not self._stop.is_set():
             try:
-                self.take_folder()
+                self.take_index()
                 version = self._follow(version)
                 self._reported = None
             except BedstoneError as error:  # searches say the same

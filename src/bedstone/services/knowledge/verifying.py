@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bedstone.errors import BedstoneError
+from bedstone.search.indexes import EMBEDDED
 from bedstone.search.indexes.opening import KEYWORDS, open_index
 from bedstone.services.knowledge.file_storage import FileStorage, open_storage
 from bedstone.services.knowledge.opening import count_documents, knowledge_options, store_file
@@ -70,7 +71,7 @@ def _check_all(store: Store, options: KnowledgeOptions, on_progress: OnProgress)
 
 
 def _check_index(store: Store, options: KnowledgeOptions) -> Iterator[Finding]:
-    if not (options.index_path / KEYWORDS).exists():
+    if options.index == EMBEDDED and not (options.index_path / KEYWORDS).exists():
         yield Finding("index", "The keyword index does not exist yet; a server builds it.", is_problem=False)
         return
     try:
