@@ -48,8 +48,18 @@ class Blobs(Protocol):
     def is_shared(self) -> bool:
         """Return whether other machines use the place, so that no lock of this one protects what they write."""
 
-    def put(self, key: str, content: IO[bytes], check_size: Callable[[int], None] = lambda _: None) -> Blob:
-        """Store a file of any size; it survives a power failure. `check_size` gets the bytes so far."""
+    def put(
+        self,
+        key: str,
+        content: IO[bytes],
+        check_size: Callable[[int], None] = lambda _: None,
+        *,
+        keeps_copy: bool = True,
+    ) -> Blob:
+        """Store a file of any size; it survives a power failure. `check_size` gets the bytes so far.
+
+        With `keeps_copy`, a place elsewhere keeps a copy on this machine, which will need it next.
+        """
 
     def write(self, key: str, data: bytes, *, durable: bool = True) -> None:
         """Store a small file; one that is not durable may be lost if the power fails."""

@@ -49,5 +49,5 @@ def incomplete_message(place: str) -> str:
     """Return what is wrong with the target of a move that has not ended."""
     return (
         f"The store {place} is incomplete: moving a base to it has not ended. Repeat `bedstone migrate-data` until it "
-        "says that everything was moved."
+        "says that all counts and digests agree."
     )

@@ -53,6 +53,7 @@ MAX_REQUESTS = 8  # at once
 TEXT = "text.json.z"
 SPOOL = "pages.partial.jsonl"
 OWNER = ".store-id"
+UNFINISHED = "moving "  # in that file, before the id: a move has not ended
 DRAFT = ".draft-"
 COPIES = "blobs"  # in the index folder: what was fetched from elsewhere
 NO_RECORD = Path(os.devnull)
@@ -96,11 +97,14 @@ class FileStorage:
 
     @property
     def owner_id(self) -> str | None:
-        """Return the id of the store that knows these documents; None if no store has claimed them."""
-        try:
-            return self._blobs.read(OWNER).decode("utf-8").strip() or None
-        except FileNotFoundError:
-            return None
+        """Return the id of the store that knows these documents; None if no store has claimed them.
+
+        Raise `StoreMismatch` for files that are being moved here.
+        """
+        owner = read_owner(self._blobs)
+        if owner is not None and owner.startswith(UNFINISHED):
+            raise StoreMismatch(incomplete_message(self.place))
+        return owner
 
     def set_owner(self, store_id: str) -> None:
         """Record that a store knows these documents."""
@@ -378,6 +382,22 @@ class FileStorage:
     def close(self) -> None:
         """Close all connections."""
         self._blobs.close()
+
+
+def read_owner(blobs: Blobs) -> str | None:
+    """Return whose files a place has: the id of a store, after `UNFINISHED` while a move fills it."""
+    try:
+        return blobs.read(OWNER).decode("utf-8").strip() or None
+    except FileNotFoundError:
+        return None
+
+
+def incomplete_message(place: str) -> str:
+    """Return what is wrong with the target of a move that has not ended."""
+    return (
+        f"The files in {place} are incomplete: moving a base there has not ended. Repeat `bedstone migrate-data` until "
+        "it says that all counts and digests agree."
+    )
 
 
 def open_storage(options: "KnowledgeOptions", pictures: Path | None = None) -> FileStorage:

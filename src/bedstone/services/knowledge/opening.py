@@ -167,8 +167,8 @@ def _check_not_left_behind(options: "KnowledgeOptions") -> None:
     count = sum(1 for path in folder.iterdir() if DOCUMENT_ID.fullmatch(path.name)) if folder.is_dir() else 0
     if count and open_storage(options).owner_id is None:
         raise StoreMismatch(
-            f"{folder} holds {count:,} document{'' if count == 1 else 's'}, and {options.storage_place} none. Copy "
-            "everything in that folder into the bucket, whose layout is the same, or unset storage.blobs."
+            f"{folder} holds {count:,} document{'' if count == 1 else 's'}, and {options.storage_place} none. Unset "
+            "storage.blobs, and move them with `bedstone migrate-data --blobs-to`."
         )
 
 

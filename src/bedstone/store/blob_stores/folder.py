@@ -14,7 +14,7 @@ from bedstone.store.blobs import Blob, BlobsUnavailable, check_key
 from bedstone.store.digests import COPY_BYTES, copy_hashed
 
 PROBE_BYTES = 2**16
-DRAFT = ".tmp"  # the suffix of files that are not complete
+DRAFT = ".tmp"  # the suffix of files that are not complete; their names begin with a dot
 
 
 class FolderBlobs:
@@ -36,7 +36,14 @@ class FolderBlobs:
         """Return the folder."""
         return str(self.folder)
 
-    def put(self, key: str, content: IO[bytes], check_size: Callable[[int], None] = lambda _: None) -> Blob:
+    def put(
+        self,
+        key: str,
+        content: IO[bytes],
+        check_size: Callable[[int], None] = lambda _: None,
+        *,
+        keeps_copy: bool = True,
+    ) -> Blob:
         """Copy a file; it survives a power failure."""
         target = self._path(key)
         with _replacing(target, durable=True) as copy:
@@ -78,14 +85,32 @@ class FolderBlobs:
 
     def list(self, prefix: str = "") -> Iterator[Blob]:
         """Iterate over the files whose keys begin with a prefix."""
-        top = self.folder / prefix.rpartition("/")[0]
-        found = sorted((path.relative_to(self.folder).as_posix(), path) for path in top.rglob("*") if path.is_file())
-        for key, path in found:
-            if key.startswith(prefix) and path.suffix != DRAFT:
+        folder = prefix.rpartition("/")[0]
+        for key in self._walk(f"{folder}/" if folder else ""):
+            path = self.folder / key
+            is_draft = path.suffix == DRAFT and path.name.startswith(".")
+            if key.startswith(prefix) and not is_draft:
                 try:
                     yield _describe(key, path)
                 except FileNotFoundError:  # deleted meanwhile
                     continue
+
+    def _walk(self, folder: str) -> Iterator[str]:
+        """Iterate over all keys in a folder, by key; the names of one folder at each level are in memory."""
+        try:
+            with os.scandir(self.folder / folder) as entries:
+                found = sorted(
+                    f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name
+                    for entry in entries
+                    if entry.is_dir(follow_symlinks=False) or entry.is_file()
+                )
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for name in found:
+            if name.endswith("/"):
+                yield from self._walk(f"{folder}{name}")
+            else:
+                yield f"{folder}{name}"
 
     def folders(self, folder: str = "") -> Iterator[str]:
         """Iterate over the names of the folders in a folder."""

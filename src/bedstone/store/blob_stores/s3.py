@@ -63,8 +63,15 @@ class S3Blobs:
         """Return the bucket with its prefix."""
         return self._address.place
 
-    def put(self, key: str, content: IO[bytes], check_size: Callable[[int], None] = lambda _: None) -> Blob:
-        """Upload a file in parts, and compare what arrived; this machine keeps a copy, which is often read next."""
+    def put(
+        self,
+        key: str,
+        content: IO[bytes],
+        check_size: Callable[[int], None] = lambda _: None,
+        *,
+        keeps_copy: bool = True,
+    ) -> Blob:
+        """Upload a file in parts, and compare what arrived; the copy is often read next."""
         name = _encode(key)
         with self._cache.draft() as draft:
             with draft.open("wb") as copy:
@@ -81,7 +88,8 @@ class S3Blobs:
             stored = self.find(key)
             if stored is None or stored.size != size or stored.digest not in (digest, None):
                 raise BlobDamaged(f"{key} did not arrive completely in {self.place}. Try again.")
-            self._cache.keep(draft, name_copy(digest, key), digest)
+            if keeps_copy:
+                self._cache.keep(draft, name_copy(digest, key), digest)
         return Blob(key, size, stored.modified, digest)
 
     def write(self, key: str, data: bytes, *, durable: bool = True) -> None:

@@ -47,11 +47,12 @@ def move(
     base: str,
     on_progress: OnProgress = lambda step, done, total: None,
     *,
+    before_finish: Callable[[], None] = lambda: None,
     max_rows: int = LARGE,
 ) -> Mapping[str, MovedTable]:
     """Copy what is missing, compare everything, and mark the target as complete; return what was moved.
 
-    At most `max_rows` rows are in memory, and in a transaction.
+    What `before_finish` does must succeed first. At most `max_rows` rows are in memory, and in a transaction.
     """
     if _may_be_moved_already(source, target):  # a command that was killed at its very end is repeated, too
         with suppress(MoveMismatch):
@@ -64,6 +65,7 @@ def move(
     except MoveMismatch:
         target.save_state(MoveState(state.base, state.content, state.to, is_void=True))
         raise
+    before_finish()
     target.finish()
     return moved
 
