@@ -30,6 +30,7 @@ class WaitingHandler(logging.Handler):
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
         self._descriptor = stream.fileno()
+        self._poll = _poll_for_room(self._descriptor)
         self._lines: deque[bytes] = deque()
         self._dropped = 0
         self._changed = threading.Condition()
@@ -44,7 +45,7 @@ class WaitingHandler(logging.Handler):
             self.handleError(record)
             return
         with self._changed:
-            if not self._lines and len(line) <= PIPE_BUF and _takes_line(self._descriptor):
+            if not self._lines and len(line) <= PIPE_BUF and self._takes_line():
                 self._write(line)
                 return
             if len(self._lines) >= MAX_WAITING_LINES:
@@ -73,19 +74,22 @@ class WaitingHandler(logging.Handler):
             with self._changed:
                 self._lines.popleft()
 
+    def _takes_line(self) -> bool:
+        return self._poll is not None and any(event & select.POLLOUT for _, event in self._poll.poll(0))
+
     def _write(self, line: bytes) -> None:
         with suppress(OSError):  # stderr is closed
             while line:
                 line = line[os.write(self._descriptor, line) :]
 
 
-def _takes_line(descriptor: int) -> bool:
-    """Return whether a write of up to `PIPE_BUF` bytes returns at once."""
+def _poll_for_room(descriptor: int) -> "select.poll | None":
+    """Return what tells whether a write of up to `PIPE_BUF` bytes returns at once; None where nothing does."""
     if not hasattr(select, "poll"):
-        return False
+        return None
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)
-    return any(event & select.POLLOUT for _, event in poll.poll(0))
+    return poll
 
 
 class JsonFormatter(logging.Formatter):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from bedstone.records import ChunkHead, StoredChunk
 from bedstone.search.embedding import QueryEmbedder
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 DEPTHS = (100, 1_000, 5_000)
 MAX_KEPT_MATCHERS = 32
 MAX_KEPT_HEADS = 4_000  # half a kilobyte each
+MAX_KEPT_TEXTS = 2_000  # one or two kilobytes each
 
+Record = TypeVar("Record")
 GroupKey = Callable[[ChunkHead, SearchRequest], Hashable]
 IsVariant = Callable[[ChunkHead, ChunkHead, SearchRequest], bool]
 
@@ -127,7 +129,9 @@ class Retriever:
         self._store = store
         self._embedding = embedding
         self._profile = profile or Profile()
-        self._kept_heads: dict[int, ChunkHead] = {}
+        is_static = self._profile.is_static
+        self._read_heads = _Kept(store.chunk_heads, MAX_KEPT_HEADS) if is_static else store.chunk_heads
+        self._read_texts = _Kept(store.plain_texts, MAX_KEPT_TEXTS) if is_static else store.plain_texts
         self._matcher_of = lru_cache(maxsize=MAX_KEPT_MATCHERS)(_make_matcher)  # two stages need it
 
     @property
@@ -184,16 +188,6 @@ class Retriever:
         """Return the heads of candidates, and perhaps others; deleted ones are missing."""
         return self._read_heads([candidate.rowid for candidate in candidates])
 
-    def _read_heads(self, rowids: Sequence[int]) -> Mapping[int, ChunkHead]:
-        if not self._profile.is_static:
-            return self._store.chunk_heads(rowids)
-        kept = self._kept_heads
-        if missing := [rowid for rowid in rowids if rowid not in kept]:
-            if len(kept) > MAX_KEPT_HEADS:  # another thread may still read the old one
-                kept = self._kept_heads = {rowid: kept[rowid] for rowid in rowids if rowid in kept}
-            kept.update(self._store.chunk_heads(missing))
-        return kept
-
     def _collect(self, plan: Plan, filter: Filter | None, limit: int) -> Ranking:
         promotes = self._profile.promotes_documents and plan.is_question
         document_of = partial(bisect_right, self._first_chunks) if promotes else None
@@ -208,7 +202,7 @@ class Retriever:
             return None
 
         def read(rowids: Sequence[int]) -> Iterator[tuple[str, str]]:
-            heads, texts = self._read_heads(rowids), self._store.plain_texts(rowids)
+            heads, texts = self._read_heads(rowids), self._read_texts(rowids)
             for rowid in rowids:
                 if rowid in heads and rowid in texts:
                     yield texts[rowid], "\n".join(self._profile.context_of(heads[rowid]))
@@ -330,7 +324,7 @@ class Retriever:
                 if stored := chunks.get(candidate.rowid):
                     yield candidate, stored.head, stored, stored.plain
             return
-        heads, texts = self.heads(page), self._store.plain_texts(rowids)
+        heads, texts = self.heads(page), self._read_texts(rowids)
         for candidate in page:
             if candidate.rowid in heads and candidate.rowid in texts:
                 yield candidate, heads[candidate.rowid], None, texts[candidate.rowid]
@@ -349,6 +343,23 @@ class Retriever:
     @cached_property
     def _first_chunks(self) -> Sequence[int]:
         return array("q", self._store.first_chunks())
+
+
+class _Kept(Generic[Record]):
+    """Reads records of a store that never changes, and keeps some of them."""
+
+    def __init__(self, read: Callable[[Sequence[int]], Mapping[int, Record]], most: int) -> None:
+        self._read, self._most = read, most
+        self._records: dict[int, Record] = {}
+
+    def __call__(self, rowids: Sequence[int]) -> Mapping[int, Record]:
+        """Return the records with these numbers, and perhaps others."""
+        kept = self._records
+        if missing := [rowid for rowid in rowids if rowid not in kept]:
+            if len(kept) > self._most:  # another thread may still read the old ones
+                kept = self._records = {rowid: kept[rowid] for rowid in rowids if rowid in kept}
+            kept.update(self._read(missing))
+        return kept
 
 
 def _make_matcher(text: str, languages: Sequence[tuple[str, float]]) -> Matcher:

@@ -14,8 +14,7 @@ PRAGMAS = """
 PRAGMA synchronous = NORMAL;
 PRAGMA foreign_keys = ON;
 PRAGMA temp_store = MEMORY;
-PRAGMA mmap_size = 268435456;
-PRAGMA cache_size = -32000;
+PRAGMA cache_size = -16000;
 """
 
 # Items of a JSON text that are among the wanted ones.

@@ -97,7 +97,6 @@ class SqliteTarget(_SqliteEnd):
         super().__init__(path)
         try:
             self._db = open_writer(path, durable=True)
-            self._db.execute("PRAGMA mmap_size = 0")  # what is only written need not stay in memory
         except BaseException:
             self._lock.release()
             raise

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,12 +85,13 @@ def map_arrays(path: Path, check: Collection[str] = ()) -> tuple[Arrays, Mapping
     try:
         with path.open("rb") as file:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        footer = _read_footer(content)
-        arrays = {
-            name: np.frombuffer(content, dtype, int(np.prod(shape)), offset).reshape(shape)
-            for name, (dtype, shape, offset, _) in footer["arrays"].items()
-        }
-        wrong = [name for name in check if _checksum(arrays[name]) != footer["arrays"][name][3]]
+            footer = _read_footer(content)
+            arrays = {
+                name: np.frombuffer(content, dtype, int(np.prod(shape)), offset).reshape(shape)
+                for name, (dtype, shape, offset, _) in footer["arrays"].items()
+            }
+            places = {name: (footer["arrays"][name][2], arrays[name].nbytes) for name in check}
+            wrong = [name for name in check if _checksum(file, *places[name]) != footer["arrays"][name][3]]
     except (OSError, ValueError, LookupError, TypeError, struct.error) as error:
         raise ArraysDamaged(f"{path.name}: {error}") from error
     if wrong:
@@ -125,8 +126,11 @@ def _read_footer(content: mmap.mmap) -> Any:
     return json.loads(footer)
 
 
-def _checksum(array: Array) -> int:
-    content, checksum = array.reshape(-1).view(np.uint8), 0
-    for start in range(0, len(content), READ_BYTES):
-        checksum = zlib.crc32(content[start : start + READ_BYTES].data, checksum)
+def _checksum(file: BinaryIO, start: int, size: int) -> int:
+    """Read a part of a file, not its mapping, which would count as memory of the process."""
+    checksum = 0
+    file.seek(start)
+    while size and (content := file.read(min(size, READ_BYTES))):
+        checksum = zlib.crc32(content, checksum)
+        size -= len(content)
     return checksum
