@@ -8,7 +8,7 @@ VENV_PYTHON := $(BIN)/python$(if $(WINDOWS),.exe)
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test coverage docs bench bench-server bench-search bench-knowledge bench-salesforce bench-pages bench-cluster scale-model soak cluster test-cluster bombs conformance outside-clients platforms screenshots animation clean
+.PHONY: help setup run check test coverage docs bench bench-server bench-search bench-knowledge bench-salesforce bench-pages bench-cluster bench-replicas scale-model soak cluster test-cluster bombs conformance outside-clients platforms screenshots animation clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,9 +81,12 @@ bench-salesforce: setup  ## Measure the SOQL parser, the demo org and the schema
 bench-pages: setup  ## Measure the pages with 10,000 documents and 4,818 objects
 	@PYTHONPATH=tests:benchmarks $(BIN)/python benchmarks/bench_pages.py
 
-bench-cluster: setup  ## Compare a search cluster with the embedded index (SIZE=100000 SHARDS=1); needs Maven
+bench-cluster: setup  ## Compare one machine with PostgreSQL and a search cluster (SIZE=100000 SHARDS=1); needs Maven
 	@$(INSTALL) --group cluster
 	@PYTHONPATH=tests:benchmarks $(BIN)/python benchmarks/bench_cluster.py $(if $(SIZE),--size $(SIZE)) $(if $(SHARDS),--shards $(SHARDS))
+
+bench-replicas: setup  ## Measure what more workers read and more servers answer (FILES=200); needs HAProxy
+	@PYTHONPATH=tests:benchmarks $(BIN)/python benchmarks/bench_replicas.py $(if $(FILES),--files $(FILES))
 
 scale-model: setup  ## Simulate shards, replicas, queues and failures (SEARCH_TIMES=1 measures the times it starts from)
 	@$(BIN)/python benchmarks/$(if $(SEARCH_TIMES),search_times.py,scale_model.py)

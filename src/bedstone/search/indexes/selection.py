@@ -26,8 +26,8 @@ class Hits(NamedTuple):
 
 
 def first_depth(limit: int, *, has_stretches: bool) -> int:
-    """Return how many hits to read at first."""
-    return limit + SPARE_HITS + (limit // 3 if has_stretches else 0)
+    """Return how many hits to read at first: rarely too few, because reading again costs a whole search."""
+    return (2 if has_stretches else 1) * limit + SPARE_HITS
 
 
 def select(read: Callable[[int], Hits], limit: int, weights: Weights, *, has_stretches: bool) -> dict[int, float]:
