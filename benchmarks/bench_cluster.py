@@ -103,7 +103,7 @@ class Bench:
     model: MiniLm
 
     def meter(self, name: str) -> Meter:
-        """Start to measure; the embedded engine needs no other program, whatever these do for themselves."""
+        """Start to measure; the embedded engine needs no other program."""
         return Meter(() if name == "embedded" else self.programs)
 
     def measure_indexing(self) -> None:

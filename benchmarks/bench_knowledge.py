@@ -28,7 +28,9 @@ from bedstone.ingest.extraction import ExtractionError, Notes, Page, ReadOptions
 from bedstone.ingest.reader import read_whole
 from bedstone.records import Task
 from bedstone.search.embedders.minilm import MiniLm
-from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions, KnowledgeQuery
+from bedstone.services.knowledge.options import KnowledgeOptions
+from bedstone.services.knowledge.searching import KnowledgeQuery
+from bedstone.services.knowledge.service import KnowledgeBase
 from bedstone.store.engines.sqlite import SqliteStore
 
 DATA = Path(os.environ.get("BEDSTONE_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -70,6 +70,11 @@ def test_a_base_moves_to_postgresql_and_back(postgres: PostgresServer, tmp_path:
         assert call(server, "add", {"file_path": str(tmp_path / "later.txt"), "async": False})["success"]
         assert call(server, "search", {"query": "lighthouse"})["results"][0]["filename"] == "later.txt"
         before = answers(server)
+        early = bedstone(
+            "migrate-data", "--to", f"sqlite:{tmp_path / 'early.sqlite'}", *data, "--config", config, **settings
+        )
+        assert "uses the store" in early.stderr
+        assert not (tmp_path / "early.sqlite").exists()
     verified = bedstone("knowledge", "verify", *data, "--config", config, **settings)
     assert verified.stdout.strip() == "No problems found."
     # Back: into a new file, because the old one is not empty.

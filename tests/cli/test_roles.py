@@ -92,3 +92,13 @@ def test_a_worker_ends_at_once_when_it_is_told_to(tmp_path: Path) -> None:
             assert worker.wait(10) == 0
         except subprocess.TimeoutExpired:
             pytest.fail("It did not end.")
+
+
+def test_a_worker_that_cannot_work_says_why_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "data" / "index" / "knowledge.sqlite"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"not a store" * 1000)
+    done = bedstone("work", "--data-dir", tmp_path / "data", BEDSTONE_EMBEDDING__PROVIDER="none")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(f"Error: The store {file} is damaged")
+    assert "Traceback" not in done.stderr

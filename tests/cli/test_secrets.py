@@ -68,6 +68,7 @@ def test_no_log_contains_the_token_or_a_cookie(tmp_path: Path, log_format: str) 
         "Bearer S3cr3tValue1234 was refused",
         "invalid key sk-S3cr3tValue1234S3cr3tValue1234",
         "token=S3cr3tValue1234",
+        "postgresql://db.example/kb?sslkey=client.key&sslpassword=S3cr3tValue1234",
     ],
 )
 def test_secrets_are_removed(line: str) -> None:

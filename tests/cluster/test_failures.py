@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bedstone.errors import Unavailable
-from bedstone.records import Chunk, Document
+from bedstone.records import Change, Chunk, Document
 from bedstone.search.embedders.hashing import HashingEmbedder
 from bedstone.search.hits import SearchRequest
 from bedstone.search.index import Access, IndexDamaged, IndexQuery, IndexUnwritable, SearchIndex
@@ -23,8 +24,10 @@ from bedstone.search.live_index import LiveIndex
 from bedstone.settings.sections import OpenSearchSettings
 from bedstone.store.engine import Store
 from bedstone.store.engines.memory import MemoryStore
+from bedstone.store.engines.postgres import PostgresStore
 from bedstone.store.engines.sqlite import SqliteStore
 from support.opensearch import SearchCluster
+from support.postgres import PostgresServer
 
 EMBEDDER = HashingEmbedder()
 RECOVERY_SECONDS = 90
@@ -194,6 +197,78 @@ def test_a_second_writer_is_stopped(cluster: SearchCluster) -> None:
             second.catch_up()
         second.catch_up()  # it has read what the other one wrote
         assert digest_of_index(second) == digest_of_store(store)
+
+
+class Stalled:
+    """A store whose reader is stopped, like a process, after it has read what it is about to write."""
+
+    def __init__(self, store: Store, method: str) -> None:
+        self._store, self._method = store, method
+        self.has_read, self.goes_on = threading.Event(), threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store, name)
+        return self._stalling(found) if name == self._method else found
+
+    def _stalling(self, read: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+        def stall(*arguments: Any) -> Iterator[Any]:
+            found = list(read(*arguments))
+            self.has_read.set()
+            self.goes_on.wait(RECOVERY_SECONDS)
+            return iter(found)
+
+        return stall
+
+
+@pytest.mark.parametrize("method", ["chunks_between", "passages_between"])
+def test_what_a_former_writer_writes_late_does_not_stay(cluster: SearchCluster, method: str) -> None:
+    store = MemoryStore()
+    name = method.replace("_", "-")
+    put(store, "one")
+    with opened(store, cluster, name) as writer:
+        writer.catch_up()
+        stalled = Stalled(store, method)
+        put(store, "gone")
+        with opened(stalled, cluster, name) as former:
+            late = threading.Thread(target=catches_up, args=[former])
+            late.start()
+            assert stalled.has_read.wait(RECOVERY_SECONDS)
+            until(lambda: catches_up(writer))
+            store.delete(["gone"])
+            until(lambda: catches_up(writer))
+            stalled.goes_on.set()
+            late.join()
+        writer.verify()
+        assert digest_of_index(writer) == digest_of_store(store)
+
+
+def test_changes_that_are_pruned_while_others_are_applied_are_not_missed(
+    cluster: SearchCluster, postgres: PostgresServer
+) -> None:
+    class Pruned(PostgresStore):
+        prunes = False
+
+        def changes(self, after: int, limit: int = 1000) -> list[Change]:
+            found = super().changes(after, limit)
+            if self.prunes and limit > 1:
+                self.prunes = False
+                self.prune_changes(5)
+            return found
+
+    store = Pruned.open(postgres.address())
+    put(store, *(f"a{number}" for number in range(40)))
+    with opened(store, cluster, "pruned") as index:
+        index.catch_up()
+        for number in range(40):
+            put(store, f"b{number}")
+        store.delete([f"a{number}" for number in range(30)])
+        for number in range(10):
+            put(store, f"c{number}")
+        store.prunes = True
+        index.catch_up(in_batches=True)
+        index.verify()
+        assert digest_of_index(index) == digest_of_store(store)
+    store.close()
 
 
 def test_a_cluster_that_is_away_is_said_in_time(cluster: SearchCluster) -> None:

@@ -214,7 +214,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from bedstone.errors import BedstoneError
 from bedstone.ingest.detection import supported_formats
-from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions
+from bedstone.services.knowledge.options import KnowledgeOptions
+from bedstone.services.knowledge.service import KnowledgeBase
 from bedstone.store.engines.memory import MemoryStore
 from bedstone.toolsets.knowledge.views import error_reply
 supported_formats()  # imports what the other user may not read

@@ -14,7 +14,7 @@ from bedstone.app import build_toolset, open_services
 from bedstone.cli.docs import docs
 from bedstone.search.indexes import damage as damage_module
 from bedstone.search.indexes.keyword import KeywordIndex
-from bedstone.services.knowledge.service import KnowledgeQuery
+from bedstone.services.knowledge.searching import KnowledgeQuery
 from bedstone.store.locks import FileLock
 from end_to_end.test_lost_store import WORDS, add_all, call, served, settings_of
 from soak.knowledge import call as call_server

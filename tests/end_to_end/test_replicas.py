@@ -2,10 +2,13 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,6 +20,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.subscriptions import ToolsListChanged
 
+from bedstone.search.embedders.hashing import HashingEmbedder
 from support.cluster import BEARER, TOKEN, Cluster, call, files_found, wait_for
 from support.doors import HANDSHAKE, MODERN, websocket_client
 from support.postgres import PostgresServer
@@ -171,6 +175,80 @@ def test_a_file_added_where_nothing_is_read_is_read_by_a_worker(cluster: Cluster
     assert not list(tmp_path.rglob("*.sqlite"))
     assert call(second, "remove", {"document_id": done[0]["result"]["document_id"], "confirm": True})["success"]
     wait_for(lambda: files_found(first, "gulls") == [])
+
+
+@contextmanager
+def embedding_service() -> Iterator[tuple[str, "Counter[str]"]]:
+    """A service with OpenAI's protocol; yield its address, and how often it has embedded each text."""
+    embedded: Counter[str] = Counter()
+    model = HashingEmbedder()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            texts = json.loads(self.rfile.read(int(self.headers["content-length"])))["input"]
+            embedded.update(texts)
+            vectors = model.embed(texts).tolist()
+            data = [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]
+            content = json.dumps({"data": data}).encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as service:
+        thread = Thread(target=service.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{service.server_port}/v1", embedded
+        finally:
+            service.shutdown()
+            thread.join()
+
+
+def test_no_passage_is_embedded_twice(cluster: Cluster, tmp_path: Path) -> None:
+    """Each server and each worker has a cache of its own, as on a machine of its own."""
+    names = [f"{number}.txt" for number in range(8)]
+    with embedding_service() as (address, embedded):
+
+        def settings(cache: str) -> dict[str, str]:
+            return {
+                "BEDSTONE_EMBEDDING__PROVIDER": "openai",
+                "BEDSTONE_EMBEDDING__BASE_URL": address,
+                "BEDSTONE_STORAGE__MODEL_CACHE_PATH": str(tmp_path / "caches" / cache),
+                "BEDSTONE_PROCESSING__MAX_CONCURRENT_TASKS": "1",
+            }
+
+        def passages() -> dict[str, int]:
+            return {text: count for text, count in embedded.items() if "subject" in text and "words" in text}
+
+        def finds(server: Listening) -> None:
+            wait_for(lambda: files_found(server, "what says subject3x")[:1] == ["3.txt"])
+            assert embedded["what says subject3x"], "its index has the vectors"
+
+        options = ("--toolsets", "knowledge", "--role", "answers")
+        server = cluster.server(*options, **settings("first"))
+        tasks = [
+            call(server, "add", {"file_path": write(tmp_path, name, f"subject{name[0]}x " * 20 + "words")})
+            for name in names
+        ]
+        workers = [cluster.worker(**settings("one")), cluster.worker(**settings("two"))]
+        assert [ended(server, task)["status"] for task in tasks] == ["completed"] * len(names)
+        finds(server)
+        assert sorted(passages().values()) == [1] * len(names)
+        for worker in workers:
+            worker.terminate()
+            worker.wait(20)
+        cluster.worker(**settings("three"))
+        later = cluster.server(*options, **settings("second"))
+        finds(later)
+        again = call(later, "add", {"file_path": write(tmp_path / "again", "3.txt", "subject3x " * 20 + "words")})
+        assert ended(later, again)["status"] == "completed"
+        fresh = call(later, "add", {"file_path": write(tmp_path, "new.txt", "subject9x " * 20 + "words")})
+        assert ended(later, fresh)["status"] == "completed"
+        assert sorted(passages().values()) == [1] * (len(names) + 1)
 
 
 def test_what_a_killed_worker_did_is_done_by_another_one(cluster: Cluster, tmp_path: Path) -> None:

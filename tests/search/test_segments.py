@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -14,10 +15,12 @@ import pytest
 import bedstone.search.indexes.segments.state as state_module
 from bedstone.records import Chunk, Document, Passage
 from bedstone.search.filters import AllOf, AnyOf, Filter, Missing, OneOf, matches
-from bedstone.search.indexes.segments.arrays import ArrayWriter, map_arrays
+from bedstone.search.indexes.segments.arrays import TRAILER, ArraysDamaged, ArrayWriter, map_arrays
 from bedstone.search.indexes.segments.facets import FacetList, join_tables
-from bedstone.search.indexes.segments.manifest import MANIFEST
-from bedstone.search.indexes.segments.nearest import largest
+from bedstone.search.indexes.segments.graphs import new_index
+from bedstone.search.indexes.segments.manifest import MANIFEST, read_manifest
+from bedstone.search.indexes.segments.nearest import find_nearest, largest
+from bedstone.search.indexes.segments.segment import Graph, Part, Segment, Snapshot
 from bedstone.search.indexes.vector import VectorIndex
 from bedstone.store.engine import Store
 from bedstone.store.engines.sqlite import SqliteStore
@@ -205,6 +208,26 @@ def test_a_change_reads_what_changed_and_a_start_nothing(
     check(again, store)
 
 
+def test_what_a_graph_misses_is_not_replaced_by_what_is_deleted() -> None:
+    chance, facets = np.random.default_rng(1), FacetList()
+    facets.number({})
+
+    def segment(first: int) -> Segment:
+        halves = chance.normal(size=(50, DIMENSIONS)).astype(np.float16)
+        ids = np.arange(first, first + 50)
+        none = np.zeros(50, np.int32)
+        return Segment(ids, ids, np.zeros((50, 2), np.int32), none, halves.astype(np.int8), halves, facets, None, 50)
+
+    large, small = segment(1), segment(51)
+    graph = new_index(DIMENSIONS)
+    graph.add(large.ids[:5], large.codes[:5])  # as if it found no others
+    deleted = np.arange(50) < 45
+    snapshot = Snapshot([Part(replace(large, graph=Graph(graph))), Part(small, deleted, 45)])
+    query = large.halves[0].astype(np.float32)
+    near = find_nearest(snapshot, query, large.codes[0], 20, filter=None, also=())
+    assert near.cosines.keys() == {1, 2, 3, 4, 5, 96, 97, 98, 99, 100}
+
+
 @pytest.mark.usefixtures("small")
 def test_segments_are_merged_and_a_graph_is_extended(store: SqliteStore, tmp_path: Path) -> None:
     world, folder = World(store, 2), tmp_path / "vectors"
@@ -291,6 +314,34 @@ def test_damaged_files_are_replaced(
     check(again, store)
 
 
+def garble_vectors(path: Path) -> None:
+    """Change what is not read before a search or a merge: the last array of a segment, and any part of a graph."""
+    content = bytearray(path.read_bytes())
+    footer = TRAILER.unpack(content[-TRAILER.size :])[0] if path.suffix == ".segment" else 0
+    end = len(content) - TRAILER.size - footer - 64
+    content[end - 48 : end] = bytes(byte ^ 0x5A for byte in content[end - 48 : end])
+    path.write_bytes(content)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("kind", ["*.segment", "*.graph"])
+def test_damage_is_found_before_a_merge_would_hide_it(
+    store: SqliteStore, tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "vectors"
+    damage_files(store, folder)
+    for path in folder.glob(kind):
+        garble_vectors(path)
+    world = World(store, 4)
+    for number in range(300, 400):
+        world.put(number, 1)
+    index = opened(store, folder)
+    index.finish()
+    assert "Rebuilding the vector index" in caplog.text
+    assert not index.verify()
+    check(index, store)
+
+
 @pytest.mark.usefixtures("small")
 def test_the_problem_is_told_until_a_damaged_graph_is_made_again(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -307,6 +358,22 @@ def test_the_problem_is_told_until_a_damaged_graph_is_made_again(
     index.finish()
     assert index.problem is None
     check(index, store)
+
+
+def test_a_manifest_names_no_file_outside_its_folder(store: SqliteStore, tmp_path: Path) -> None:
+    world, folder = World(store, 5), tmp_path / "vectors"
+    world.put(1, 1)
+    opened(store, folder).save()
+    content = json.loads((folder / MANIFEST).read_text())
+    (entry,) = content["entries"]
+    outside = tmp_path / entry["segment"]
+    (folder / entry["segment"]).rename(outside)
+    for name in (f"../{outside.name}", str(outside)):
+        forged = {**content, "entries": [{**entry, "segment": name}]}
+        (folder / MANIFEST).write_text(json.dumps(forged))
+        with pytest.raises(ArraysDamaged, match="names other files"):
+            read_manifest(folder)
+    check(opened(store, folder), store)
 
 
 def test_files_of_an_earlier_version_are_dropped(store: SqliteStore, tmp_path: Path) -> None:

@@ -19,8 +19,9 @@ from bedstone.errors import BedstoneError
 from bedstone.search.embedders.hashing import HashingEmbedder
 from bedstone.services.knowledge.archive_reader import MANIFEST, UnsafeArchive
 from bedstone.services.knowledge.listing import ListQuery
+from bedstone.services.knowledge.options import KnowledgeOptions
 from bedstone.services.knowledge.records import iso_time
-from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions
+from bedstone.services.knowledge.service import KnowledgeBase
 from bedstone.store.engines.sqlite import SqliteStore
 from support.processes import BEDSTONE, bedstone, clean_environment
 

@@ -23,8 +23,10 @@ from bedstone.search.embedders.minilm import MiniLm
 from bedstone.services.knowledge.errors import FileNotFound, FileTooLarge, PathNotAllowed, UnsupportedFormat
 from bedstone.services.knowledge.folder_sync import FolderReport
 from bedstone.services.knowledge.listing import ListQuery
+from bedstone.services.knowledge.options import KnowledgeOptions
 from bedstone.services.knowledge.records import AddedFile, FileDocument, added_file
-from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeHit, KnowledgeOptions, KnowledgeQuery
+from bedstone.services.knowledge.searching import KnowledgeHit, KnowledgeQuery
+from bedstone.services.knowledge.service import KnowledgeBase
 from bedstone.store.engines.sqlite import SqliteStore
 from ingest.test_reader import docx, pdf, picture
 

@@ -17,8 +17,10 @@ from bedstone.records import Document, Task, TaskError
 from bedstone.search.embedders.hashing import HashingEmbedder
 from bedstone.services.knowledge.errors import CollectionNotFound, DocumentNotFound
 from bedstone.services.knowledge.listing import DocumentPage, ListQuery
+from bedstone.services.knowledge.options import KnowledgeOptions
 from bedstone.services.knowledge.records import AddedFile, AddFile, FileDocument, OcrSummary, added_file
-from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions, KnowledgeQuery
+from bedstone.services.knowledge.searching import KnowledgeQuery
+from bedstone.services.knowledge.service import KnowledgeBase
 from bedstone.settings import Settings
 from bedstone.settings.sections import StorageSettings
 from bedstone.store.engines.memory import MemoryStore

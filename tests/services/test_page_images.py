@@ -20,10 +20,11 @@ from bedstone.ingest.render_pool import RenderPool
 from bedstone.search.embedders.hashing import HashingEmbedder
 from bedstone.services.knowledge.errors import OriginalMissing, PageNotFound, RenderingBusy, RenderingFailed
 from bedstone.services.knowledge.file_storage import FileStorage
+from bedstone.services.knowledge.options import KnowledgeOptions
 from bedstone.services.knowledge.page_images import FAILURE_SECONDS, WIDTHS, Originals
 from bedstone.services.knowledge.picture_cache import PictureCache
 from bedstone.services.knowledge.records import FileDocument
-from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions
+from bedstone.services.knowledge.service import KnowledgeBase
 from bedstone.store.blob_stores.folder import FolderBlobs
 from bedstone.store.engines.memory import MemoryStore
 from support.corpus import Text, corpus, pdf_file, pdf_objects, pdf_of, slow_forms

@@ -10,8 +10,8 @@ from mcp.server.subscriptions import PromptsListChanged, ResourceUpdated, Server
 
 from bedstone.errors import Unavailable
 from bedstone.server.changes import RelayedBus, describe_event, parse_event
-from bedstone.services.peers import PEER, Peer, Peers, Work, has_workers, list_peers
-from bedstone.store.notes import Notes
+from bedstone.services.peers import Peer, Peers, Work, has_workers, list_peers
+from bedstone.store.notes import SERVERS, Notes
 from bedstone.transports.page_sessions import PageSessions, SharedSessions
 from support.postgres import PostgresServer
 
@@ -51,7 +51,7 @@ async def test_they_see_each_other_and_what_each_does(pair: tuple[Peers, Peers])
     assert [peer.id for peer in list_peers(notes_of(first))] == [answers.id]
     assert not has_workers(notes_of(first))
     newer = json.dumps({"id": "n", "role": "all", "colour": "red", "work": {"applied": 1, "taste": "sweet"}})
-    notes_of(first).put(f"{PEER}n", newer, 60)
+    notes_of(first).put(f"{SERVERS}n", newer, 60)
     assert Peer("n", "all", work=Work(1)) in list_peers(notes_of(first))
 
 
@@ -73,9 +73,22 @@ async def test_without_the_store_nothing_is_valid_and_no_logout_is_claimed() -> 
     assert not sessions.is_valid(sessions.begin())
     with pytest.raises(Unavailable, match="You are not logged out"):
         peers.end_session("name", 60)
-    configured = Peers("postgresql://127.0.0.1:9/none", "a-long-made-up-secret")
-    sessions = PageSessions(TOKEN, SharedSessions(configured))
-    assert sessions.is_valid(sessions.begin())
+
+
+async def test_with_a_secret_of_its_own_a_server_accepts_no_login_before_it_knows_which_ended(
+    postgres: PostgresServer,
+) -> None:
+    address, secret = postgres.address(), "a-long-made-up-secret"
+    away = PageSessions(TOKEN, SharedSessions(Peers("postgresql://127.0.0.1:9/none", secret)))
+    peers = Peers(address, secret)
+    await peers.start(Peer.of_this_process("answers"))
+    there = PageSessions(TOKEN, SharedSessions(peers))
+    cookie = there.begin()
+    assert there.is_valid(cookie)
+    there.end(cookie)
+    assert not there.is_valid(cookie)
+    assert not away.is_valid(cookie)
+    await peers.stop()
 
 
 async def test_events_reach_the_listeners_of_all_servers_once(pair: tuple[Peers, Peers]) -> None:

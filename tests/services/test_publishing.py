@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bedstone.errors import BedstoneError, InvalidInput, NotFound
+from bedstone.errors import InvalidInput, NotFound
 from bedstone.services.docs import publishing
 from bedstone.services.docs.builder import BuildOptions, DocsBuilder
 from bedstone.services.docs.corpus import DocsCorpus
@@ -93,15 +93,35 @@ def test_nothing_published_and_something_else_are_said(place: Blobs, tmp_path: P
     corpus = PublishedCorpus(place, tmp_path / "server" / "handbook")
     with pytest.raises(NotFound, match="No corpus is published"):
         corpus.ensure_copy()
-    for data in (b"{", b"[]", b'{"version": 2}', b'{"version": 1, "files": {"metadata.json": [1, "x"]}}'):
+    for data in (
+        b"{",
+        b"[]",
+        b'{"version": 2}',
+        b'{"version": 1, "files": {"metadata.json": [1, "x"]}}',
+        b'{"version": 1, "files": {"metadata.json": [Infinity, "x"]}}',
+    ):
         place.write(MANIFEST, data)
         with pytest.raises(InvalidInput, match="Publish"):
             corpus.ensure_copy()
     digest = "0" * 64
-    place.write(MANIFEST, json.dumps({"version": 1, "files": {"../x": [1, digest]}}).encode())
-    with pytest.raises(BedstoneError):
-        corpus.ensure_copy()
+    for name in ("../x", "/x", "words/../../x", "..\\x", "C:x", "metadata.json/x"):
+        place.write(
+            MANIFEST, json.dumps({"version": 1, "files": {"metadata.json": [1, digest], name: [1, digest]}}).encode()
+        )
+        with pytest.raises(InvalidInput):
+            corpus.ensure_copy()
     assert not (tmp_path / "server" / "x").exists()
+
+
+def test_two_corpora_with_one_name_are_refused(tmp_path: Path) -> None:
+    places = [f"folder:{tmp_path / name / 'handbook'}" for name in ("first", "second")]
+    for number, address in enumerate(places):
+        with closing(open_blobs(address, tmp_path / "cache")) as blobs:
+            publish(build(tmp_path, tulips=f"# Tulips\n\nPlant {number} of them in autumn."), blobs)
+    environment = {**OFF, "BEDSTONE_DOCS__PUBLISHED": ",".join(places)}
+    refused = bedstone("serve", "--toolsets", "docs", "--data-dir", tmp_path / "server", **environment)
+    assert refused.returncode == 1
+    assert "docs.published has two corpora named 'handbook'" in refused.stderr
 
 
 def test_a_damaged_file_is_never_served(place: Blobs, tmp_path: Path) -> None:

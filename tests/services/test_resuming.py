@@ -17,8 +17,9 @@ from bedstone.ingest.resuming import NotesLog, PageSpool, merge_notes
 from bedstone.records import ProgressSnapshot
 from bedstone.services.knowledge.file_storage import SPOOL
 from bedstone.services.knowledge.listing import ListQuery
+from bedstone.services.knowledge.options import KnowledgeOptions
 from bedstone.services.knowledge.records import FileDocument
-from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions
+from bedstone.services.knowledge.service import KnowledgeBase
 from bedstone.store.engines.sqlite import SqliteStore
 from ingest.test_reader import pdf, pptx
 from support.corpus import CorpusFile, corpus
@@ -28,7 +29,8 @@ PAGES = 8
 STARTED = """
 import sys
 from pathlib import Path
-from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions
+from bedstone.services.knowledge.options import KnowledgeOptions
+from bedstone.services.knowledge.service import KnowledgeBase
 from bedstone.store.engines.sqlite import SqliteStore
 root = Path(sys.argv[1])
 store = SqliteStore(root / "index" / "knowledge.sqlite", durable=True)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from bedstone.search.embedder import Vectors
 from bedstone.search.embedders.hashing import HashingEmbedder
-from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions
+from bedstone.services.knowledge.options import KnowledgeOptions
+from bedstone.services.knowledge.service import KnowledgeBase
 from bedstone.store.engines.sqlite import SqliteStore
 
 MAX_SECONDS = 5

@@ -72,6 +72,22 @@ def test_old_orphans_are_moved_aside_or_deleted(blobs: Blobs, tmp_path: Path) ->
     assert storage.find_copy(orphan) is not None
 
 
+def test_moving_back_goes_on_after_an_interruption(blobs: Blobs, tmp_path: Path) -> None:
+    """A bucket copies the files of a folder one by one, and deletes them when all were copied."""
+    storage = FileStorage(blobs, tmp_path / ".adding")
+    orphan, complete = stored(storage), stored(storage)
+    after(2 * DAY, blobs, storage).sort_out({orphan}, (), ())
+    copy = storage.find_copy(storage.aside.folders()[orphan])
+    assert copy is not None
+    blobs.write(f"{orphan}/{copy.key.rpartition('/')[2]}", blobs.read(copy.key))
+    blobs.write(f"{ORPHANS}/2026-01-01/{complete}/{copy.key.rpartition('/')[2]}", b"tulips")
+    for name in (orphan, complete):
+        storage.aside.bring_back(name)
+        assert storage.read_sidecar(name) is not None
+        assert storage.find_copy(name) is not None
+    assert [blob.key for blob in blobs.list(f"{ORPHANS}/") if orphan in blob.key] == []
+
+
 def test_what_was_moved_aside_is_deleted_after_a_month(blobs: Blobs, tmp_path: Path) -> None:
     storage = FileStorage(blobs, tmp_path / ".adding")
     orphan = stored(storage)

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from bedstone.records import Task
+from bedstone.services.knowledge.options import KnowledgeOptions
 from bedstone.services.knowledge.records import AddedFile, FileDocument, added_file
-from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions, KnowledgeQuery
+from bedstone.services.knowledge.searching import KnowledgeQuery
+from bedstone.services.knowledge.service import KnowledgeBase
 from bedstone.store.engines.sqlite import SqliteStore
 from services.test_stopping import SlowService
 

@@ -23,7 +23,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bedstone.search.embedders.minilm import MiniLm
-from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions, KnowledgeQuery
+from bedstone.services.knowledge.options import KnowledgeOptions
+from bedstone.services.knowledge.searching import KnowledgeQuery
+from bedstone.services.knowledge.service import KnowledgeBase
 from bedstone.store.opening import open_store
 from ingest.test_reader import pdf
 from support.disks import small_disk

@@ -2,6 +2,7 @@
 
 import io
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from hashlib import sha256
@@ -45,6 +46,28 @@ def other(address: str, tmp_path: Path) -> Blobs:
 
 def keys(blobs: Blobs, prefix: str = "") -> list[str]:
     return [blob.key for blob in blobs.list(prefix)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux which file a descriptor is of")
+def test_a_file_and_its_name_are_on_the_disk_before_it_is_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    sync = os.fsync
+
+    def note(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    blobs = open_blobs(tmp_path / "blobs", tmp_path / "cache")
+    blobs.put("a/content.pdf", io.BytesIO(SMALL))
+    draft, *folders = synced
+    assert draft.parent == tmp_path / "blobs" / "a"
+    assert folders == [tmp_path / "blobs" / "a", tmp_path / "blobs"]
+    synced.clear()
+    blobs.move_folder("a", "b")
+    assert synced == [tmp_path / "blobs"]
 
 
 @pytest.mark.parametrize("content", [b"", SMALL, LARGE], ids=["empty", "small", "in parts"])

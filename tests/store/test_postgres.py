@@ -312,6 +312,20 @@ def test_a_lost_connection_costs_a_read_nothing_and_a_lost_server_is_said(
     assert store.counts().documents == 2
 
 
+def test_locks_outlast_the_time_after_which_a_server_ends_quiet_connections(
+    postgres: PostgresServer, opened: Open
+) -> None:
+    with psycopg.connect(postgres.address().partition("&schema")[0], autocommit=True) as connection:
+        connection.execute("ALTER ROLE bedstone SET idle_session_timeout = '200ms'")
+        try:
+            lock = opened().lock("owner")
+            assert lock.acquire()
+            time.sleep(0.8)
+            assert lock.is_held
+        finally:
+            connection.execute("ALTER ROLE bedstone RESET idle_session_timeout")
+
+
 def test_a_server_that_stops_is_an_error_at_once_until_it_is_back(postgres: PostgresServer, opened: Open) -> None:
     store = opened(postgres.network_address())
     lock = store.lock("owner")

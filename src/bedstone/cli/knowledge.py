@@ -113,7 +113,7 @@ def search(
 ) -> None:
     """Search the documents."""
     from bedstone.services.knowledge.errors import EmptyKnowledgeBase
-    from bedstone.services.knowledge.service import KnowledgeQuery
+    from bedstone.services.knowledge.searching import KnowledgeQuery
 
     if as_json:
         chosen = {"filters": {"format": list(formats)} if formats else None, "context": context}

@@ -8,8 +8,8 @@ MIN_SECRET_LENGTH = 6  # shorter values occur in ordinary words
 
 _HEADERS = r"(?P<name>\b(?:proxy-)?authorization|\b(?:set-)?cookie|\bx-api-key|\bx-csrf)"
 _FIELDS = (
-    r"(?P<name>\b(?:access_?token|refresh_?token|id_?token|client_?secret|(?:aws_)?secret_?access_?key|client_assertion|assertion|api[_-]?key"
-    r"|password|passwd|secret|token|csrf))"
+    r"(?P<name>\b(?:access_?token|refresh_?token|id_?token|client_?secret|(?:aws_)?secret_?access_?key|client_assertion"
+    r"|assertion|api[_-]?key|(?:ssl)?password|passwd|secret|token|csrf))"
 )
 _LINE = re.compile(rf"(?i){_HEADERS}(?P<gap>: ?+)(?!Bearer <)(?P<value>[^\r\n'\"]+)")  # Authorization: Bearer x
 _PAIR = re.compile(rf"(?i){_HEADERS}(?P<gap>['\"]\s*[,:]\s*b?['\"])(?P<value>[^'\"]+)")  # (b'cookie', b'x')

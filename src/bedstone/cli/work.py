@@ -13,7 +13,7 @@ from bedstone.cli.logs import configure_logging
 from bedstone.cli.options import configuration, settings_options
 from bedstone.cli.serve import SWITCH_SECONDS
 from bedstone.cli.startup import collection_paused
-from bedstone.errors import InvalidSetting
+from bedstone.errors import BedstoneError, InvalidSetting
 from bedstone.services.service import RETRY_SECONDS, Services
 from bedstone.settings import Settings, layout
 from bedstone.store.engine import StoreDamaged, StoreUnavailable
@@ -39,7 +39,12 @@ def work(**options: Any) -> None:
     if settings.read_only:
         raise InvalidSetting("A worker changes documents, and read_only is set.")
     sys.setswitchinterval(SWITCH_SECONDS)
-    anyio.run(_work, settings)
+    try:
+        anyio.run(_work, settings)
+    except ExceptionGroup as group:  # task groups wrap the errors of their tasks
+        if len(group.exceptions) == 1 and isinstance(group.exceptions[0], BedstoneError):
+            raise group.exceptions[0] from None
+        raise
 
 
 async def _work(settings: Settings) -> None:

@@ -93,11 +93,23 @@ class LiveIndex:
         retriever = self._retriever
         return retriever.language_notice(query) if retriever is not None else None
 
+    @property
+    def is_writer(self) -> bool:
+        """Whether this process writes the index."""
+        return self._is_writer
+
     def become_writer(self, *, owns_vectors: bool = True) -> None:
         """Write the index from now on; the vectors of another model are deleted by a process that makes new ones."""
         with self._lock:
             self._close()
             self._is_writer, self._owns_vectors = True, owns_vectors
+
+    def become_reader(self) -> None:
+        """Leave writing to another process from now on."""
+        with self._lock:
+            if self._is_writer:
+                self._close()
+                self._is_writer = self._owns_vectors = False
 
     def search(self, request: SearchRequest) -> SearchResponse:
         """Search every change that this process can see; from what is there while the index is rebuilt."""

@@ -22,6 +22,7 @@ from anyio import to_thread
 from bedstone import __version__
 from bedstone.errors import BedstoneError, Unavailable
 from bedstone.services.service import Service
+from bedstone.store.notes import SERVERS
 
 if TYPE_CHECKING:  # most servers have no peers
     from bedstone.store.notes import Notes
@@ -36,7 +37,6 @@ READY_SECONDS = 3.0  # that a start waits for the store
 EVENT_SECONDS = 30.0
 STOP_SECONDS = 5.0  # to say goodbye to the others
 SECRET_BYTES = 32
-PEER = "peer:"
 ENDED = "ended-session:"
 EVENT = "event:"
 SECRET = "secret"  # noqa: S105 - the name of a note
@@ -91,7 +91,7 @@ class Peers:
         self._me: Peer | None = None
         self._work: Callable[[], Work] = Work
         self._doing = Work()
-        self._ended: frozenset[str] = frozenset()
+        self._ended: frozenset[str] | None = None
         self.known: Sequence[Peer] = ()  # at the last beat, with this one
         self._seen: set[str] | None = None  # events
         self._listeners: dict[str, Listener] = {}
@@ -122,8 +122,8 @@ class Peers:
             await to_thread.run_sync(self._thread.join, STOP_SECONDS)
 
     def is_ended(self, session: str) -> bool:
-        """Return whether a login session was ended on any server."""
-        return session in self._ended
+        """Return whether a login session was ended on any server; it may have been, until the store has answered."""
+        return self._ended is None or session in self._ended
 
     def end_session(self, session: str, seconds: float) -> None:
         """End a login session on every server, for as long as it would have lasted; blocks."""
@@ -131,7 +131,7 @@ class Peers:
         if notes is None:
             raise Unavailable("You are not logged out: the store does not answer. Try again.")
         notes.put(f"{ENDED}{session}", "", seconds, wakes=True)
-        self._ended |= {session}
+        self._ended = (self._ended or frozenset()) | {session}
 
     def subscribe(self, topic: str, listener: Listener) -> None:
         """Call a listener with what other servers publish under a topic."""
@@ -187,7 +187,7 @@ class Peers:
                 self._ready.set()
             notes.wait(lambda: self._stop.is_set() or notes.revision() != known, LOOK_SECONDS)  # noqa: B023
         if self._me is not None and not self._cannot_write:
-            notes.delete(f"{PEER}{self._me.id}")
+            notes.delete(f"{SERVERS}{self._me.id}")
 
     def _beat(self, notes: "Notes") -> None:
         """Say that this server is there, and see who else is; one that may only read says nothing."""
@@ -198,7 +198,7 @@ class Peers:
             logger.debug("Cannot tell what this server does: %s", error.message)
         try:
             facts = json.dumps(asdict(replace(self._me, work=self._doing)))
-            notes.put(f"{PEER}{self._me.id}", facts, LIFE_SECONDS)
+            notes.put(f"{SERVERS}{self._me.id}", facts, LIFE_SECONDS)
             notes.prune()
         except BedstoneError as error:
             notes.revision()  # raises an error unless it is only writing that fails
@@ -246,7 +246,7 @@ async def _call(listener: Listener, text: str) -> None:
 
 def list_peers(notes: "Notes") -> list[Peer]:
     """Return the servers that are there, those that started first first."""
-    return sorted(map(_parse, notes.read(PEER).values()), key=lambda peer: (peer.started_at, peer.id))
+    return sorted(map(_parse, notes.read(SERVERS).values()), key=lambda peer: (peer.started_at, peer.id))
 
 
 def has_workers(notes: "Notes") -> bool:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+SERVERS = "peer:"  # how the names of the notes begin by which servers say that they are there
+
 
 class Notes(Protocol):
     """Named texts that every process with the store sees at once; each is gone after its time, by the store's clock.

@@ -316,6 +316,8 @@ class TaskRunner:
         self._reported = text
         if failure is not None:
             logger.warning("Tasks wait: %s", text, extra={"action": "tasks_waiting"})
+        elif isinstance(error, BedstoneError):
+            logger.error("Supervising the tasks failed: %s", error.message, extra={"action": "tasks_failed"})
         else:
             logger.error("Supervising the tasks failed", exc_info=error, extra={"action": "tasks_failed"})
 

@@ -26,7 +26,7 @@ from bedstone.search.indexes.segments.loading import (
     collect,
     summarize,
 )
-from bedstone.search.indexes.segments.manifest import Position
+from bedstone.search.indexes.segments.manifest import Position, check_segment
 from bedstone.search.indexes.segments.nearest import Nearest, find_nearest
 from bedstone.search.indexes.segments.segment import Codes, Halves, Numbers, Part, Rows, Segment, Tail
 from bedstone.search.indexes.segments.state import MAX_TAIL, State, Step, flush_step, next_step
@@ -116,9 +116,7 @@ class VectorIndex:
         with self._lock:
             if self._files.find_damage() is None:  # the files were replaced meanwhile
                 return False
-            self._set_aside(reason)
-            if (last := self._store.last_change()) is not None:
-                self._start_again(last, None)
+            self._replace_damaged(reason)
         self._maintain_soon()
         return True
 
@@ -173,6 +171,11 @@ class VectorIndex:
             self._files.set_aside()
         except OSError as error:
             logger.warning("Cannot set the vector index aside: %s", error, extra={"action": "index_not_saved"})
+
+    def _replace_damaged(self, reason: str) -> None:
+        self._set_aside(reason)
+        if (last := self._store.last_change()) is not None:
+            self._start_again(last, None)
 
     def _start_again(self, last: Change, on_progress: OnProgress | None) -> None:
         """Read all vectors from the store."""
@@ -265,7 +268,8 @@ class VectorIndex:
     def _maintain(self) -> None:
         try:
             while step := next_step(self._state, has_files=self._writes):
-                self._run(step)
+                self._run_or_replace(step)
+            self._is_damaged = False
         except _Stopped:
             pass
         except Exception as error:  # noqa: BLE001 - searches use the old segments; the store may be closed
@@ -273,6 +277,16 @@ class VectorIndex:
         finally:
             with self._lock:
                 self._worker = None
+
+    def _run_or_replace(self, step: Step) -> None:
+        """Run a step; if what it reads is damaged, start again from the store."""
+        try:
+            self._run(step)
+        except ArraysDamaged as error:
+            with self._lock:
+                self._check()
+                if any(part.segment is known.segment for part in step.parts for known in self._state.segments):
+                    self._replace_damaged(str(error))
 
     def _delay(self, error: Exception) -> None:
         logger.warning("Cannot write the vector index: %s", error, extra={"action": "index_not_saved"})
@@ -313,6 +327,8 @@ class VectorIndex:
 
     def _merge(self, step: Step) -> Segment:
         sources, position = step.sources, step.state.position
+        for part in sources:  # a new file would give what is wrong a right checksum
+            check_segment(part.segment)
         old = next((part.segment for part in sources if part.segment.graph is not None), None)
         if len(sources) == 1 and not sources[0].deleted_count and sources[0].segment.file and step.wants_graph:
             segment = sources[0].segment

@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ def open_docs(context: ServiceContext) -> DocsService:
     """Return the service over the configured indexes and folders."""
     settings, docs = context.settings, context.settings.docs
     folders = {source: index_folder(layout.served_docs_indexes(settings), source) for source in docs.dir}
-    published = [open_published(settings, address) for address in docs.published]
+    published = open_published(settings, docs.published)
     indexes = [*layout.configured_docs_indexes(settings), *folders.values(), *(corpus.index for corpus in published)]
     if not indexes:
         raise InvalidSetting("No docs index configured. Pass --docs-index DIR, or run `bedstone docs build DIR`.")
@@ -47,14 +48,23 @@ def open_docs(context: ServiceContext) -> DocsService:
     )
 
 
-def open_published(settings: Settings, address: str) -> "PublishedCorpus":
-    """Return a published corpus, fetched if this machine has no copy; the end of its address is its name."""
+def open_published(settings: Settings, addresses: Sequence[str]) -> "list[PublishedCorpus]":
+    """Return published corpora, fetched if this machine has no copy; the end of an address is the name of a corpus."""
+    if not addresses:
+        return []
     from bedstone.services.docs.fetching import PublishedCorpus  # noqa: PLC0415 - for published corpora only
 
-    blobs = open_published_place(settings, address)
-    corpus = PublishedCorpus(blobs, layout.published_docs_indexes(settings) / blobs.place.rpartition("/")[2])
-    corpus.ensure_copy()
-    return corpus
+    folder, corpora = layout.published_docs_indexes(settings), dict[str, PublishedCorpus]()
+    for blobs in [open_published_place(settings, address) for address in addresses]:
+        name = blobs.place.rpartition("/")[2]
+        if name in corpora:
+            raise InvalidSetting(
+                f"docs.published has two corpora named {name!r}. Publish one of them under another name."
+            )
+        corpora[name] = PublishedCorpus(blobs, folder / name)
+    for corpus in corpora.values():
+        corpus.ensure_copy()
+    return [*corpora.values()]
 
 
 def open_published_place(settings: Settings, address: str) -> "Blobs":

@@ -6,9 +6,9 @@ files/DIGEST       their content; what did not change since the last time is not
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bedstone.errors import InvalidInput, Unavailable
@@ -60,11 +60,11 @@ class Published:
             raise InvalidInput(f"{place} has no corpus that this version of Bedstone can read. Publish it again.")
         try:
             files = {
-                check_key(str(path)): PublishedFile(int(size), _check_digest(digest))
+                _check_path(path, data["files"]): PublishedFile(int(size), _check_digest(digest))
                 for path, (size, digest) in data["files"].items()
             }
             before = frozenset(map(_check_digest, data.get("before", ())))
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
             raise InvalidInput(f"{MANIFEST} in {place} is damaged. Publish the corpus again.") from None
         if METADATA not in files:
             raise InvalidInput(f"{MANIFEST} in {place} is not complete. Publish the corpus again.")
@@ -156,6 +156,13 @@ def _prune(published: Published, blobs: Blobs) -> int:
     for key in old:
         blobs.delete(key)
     return len(old)
+
+
+def _check_path(path: str, others: Container[str]) -> str:
+    """Return a path; raise an error if it leads elsewhere, on any system, or through another file."""
+    if "\\" in path or ":" in path or any(str(folder) in others for folder in PurePosixPath(path).parents):
+        raise ValueError(path)
+    return check_key(path)
 
 
 def _check_digest(value: object) -> str:

@@ -213,7 +213,7 @@ class AddFileHandler:
         report.step("Chunking")
         if not chunks:
             raise self._no_text(pages, document)
-        self._storage.save_pages(document.id, named)
+        self._storage.texts.save(document.id, named)
         self._storage.save_document(document)
         with self._collections.changing:  # two tasks may read the same content at once
             self._check_new(file)

@@ -15,9 +15,10 @@ from bedstone.records import Document, Task
 from bedstone.services.knowledge.archive_reader import MANIFEST, MAX_ENTRIES, ArchiveReader, RefusedEntry, UnsafeArchive
 from bedstone.services.knowledge.archive_records import check_collections, check_document, check_pages
 from bedstone.services.knowledge.collections import Collections
-from bedstone.services.knowledge.file_storage import TEXT, FileStorage
+from bedstone.services.knowledge.file_storage import FileStorage
 from bedstone.services.knowledge.ocr_record import OCR
 from bedstone.services.knowledge.records import DEFAULT_COLLECTION, AddFile, FileDocument
+from bedstone.services.knowledge.texts import TEXT
 from bedstone.services.knowledge.unfinished import pending_tasks
 from bedstone.store.engine import ALL, Store
 from bedstone.store.filters import AttributeIn
@@ -122,7 +123,7 @@ class Archive:
             if digest != document.digest:
                 raise RefusedEntry(f"{entry} ({document.filename}) has another digest than its record")
             pages = self._read_text(reader, f"{prefix}/{TEXT}")
-            self._storage.save_pages(draft, pages)
+            self._storage.texts.save(draft, pages)
             self._import_record(reader, f"{prefix}/{OCR}", f"{draft}/{OCR}")
             self._storage.name_draft(draft, document.id)
             names = self._collections.existing(document.collections) or [DEFAULT_COLLECTION]

@@ -1,11 +1,8 @@
-"""The copies of added files, the text that was read from them and the pictures of their pages."""
+"""The folders of documents: the copies of added files, what is known of them, and the pictures of their pages."""
 
-import json
 import logging
-import os
 import shutil
-import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -15,18 +12,9 @@ from typing import IO, TYPE_CHECKING
 from uuid import uuid4
 
 from bedstone.errors import Unavailable
-from bedstone.ingest.extraction import Page
 from bedstone.ingest.resuming import PageSpool
-from bedstone.services.knowledge.errors import ExtractionFailed, StoreMismatch, TextMissing
-from bedstone.services.knowledge.ocr_record import (
-    OCR,
-    PageQuality,
-    add_record,
-    format_record,
-    read_confidence,
-    read_quality,
-    read_words,
-)
+from bedstone.services.knowledge.errors import ExtractionFailed, StoreMismatch
+from bedstone.services.knowledge.ocr_record import OCR
 from bedstone.services.knowledge.quarantine import REMOVED, Quarantine
 from bedstone.services.knowledge.records import DOCUMENT_ID, AddFile, FileDocument
 from bedstone.services.knowledge.sidecar import (
@@ -37,6 +25,7 @@ from bedstone.services.knowledge.sidecar import (
     guess_file,
     parse_sidecar,
 )
+from bedstone.services.knowledge.texts import TEXT, Texts
 from bedstone.store.blob_stores.folder import probe_folder
 from bedstone.store.blobs import Blob, Blobs, BlobsUnavailable
 from bedstone.store.locks import FileLock
@@ -44,19 +33,16 @@ from bedstone.store.opening import open_blobs
 from bedstone.tasks import MachineFailure
 
 if TYPE_CHECKING:
-    from bedstone.services.knowledge.service import KnowledgeOptions
+    from bedstone.services.knowledge.options import KnowledgeOptions
 
 logger = logging.getLogger(__name__)
 
-PROBE_BYTES = 2**16
 MAX_REQUESTS = 8  # at once
-TEXT = "text.json.z"
 SPOOL = "pages.partial.jsonl"
 OWNER = ".store-id"
 UNFINISHED = "moving "  # in that file, before the id: a move has not ended
 DRAFT = ".draft-"
 COPIES = "blobs"  # in the index folder: what was fetched from elsewhere
-NO_RECORD = Path(os.devnull)
 
 
 @dataclass(frozen=True)
@@ -78,6 +64,7 @@ class FileStorage:
         self._lock = lock
         self._pictures = pictures
         self._store_id: str | None = None
+        self.texts = Texts(blobs)
         self.aside = Quarantine(blobs, self.delete)
 
     @property
@@ -185,47 +172,6 @@ class FileStorage:
             digest.update(part)
         return digest.hexdigest()
 
-    def save_pages(self, folder: str, pages: Sequence[Page]) -> None:
-        """Store the text of a document, page by page, and what OCR knows of it."""
-        data = json.dumps([(page.number, page.markdown) for page in pages], ensure_ascii=False)
-        if (record := format_record(pages)) is not None:
-            self._blobs.write(f"{folder}/{OCR}", record, durable=False)
-        else:  # an earlier reading may have had one
-            self._blobs.delete(f"{folder}/{OCR}")
-        self._blobs.write(f"{folder}/{TEXT}", zlib.compress(data.encode(errors="replace")), durable=False)
-
-    def load_pages(self, document_id: str) -> list[Page]:
-        """Return the text of a document, page by page; without the places of words."""
-        try:
-            data = self._blobs.read(f"{document_id}/{TEXT}")
-            pages = [Page(text, number) for number, text in json.loads(zlib.decompress(data))]
-            return list(add_record(self._record(document_id), pages))
-        except (OSError, zlib.error, ValueError, TypeError) as error:
-            logger.error("Cannot read the text of %s: %s", document_id, error, extra={"action": "text_missing"})  # noqa: TRY400 - the reason is enough
-            raise TextMissing(
-                f"The stored text of document {document_id} is missing or damaged. Read the document again with: "
-                "bedstone knowledge rebuild",
-                document_id=document_id,
-            ) from error
-
-    def load_confidence(self, document_id: str) -> Mapping[int, float]:
-        """Return how confident OCR is of each page that it read, from 0 to 1."""
-        return read_confidence(self._record(document_id))
-
-    def load_quality(self, document_id: str) -> Mapping[int, PageQuality]:
-        """Return how well OCR read each page that it read."""
-        return read_quality(self._record(document_id))
-
-    def load_words(self, document_id: str, page: int) -> tuple[str, bool]:
-        """Return the words that OCR found on a page, packed, and whether it read the page as a whole."""
-        return read_words(self._record(document_id), page)
-
-    def _record(self, document_id: str) -> Path:
-        try:
-            return self._blobs.local(f"{document_id}/{OCR}")
-        except OSError:
-            return NO_RECORD
-
     def save_file(self, file: AddFile) -> None:
         """Keep what is known of a file beside its copy."""
         with _translated_failures():
@@ -268,17 +214,6 @@ class FileStorage:
         if (known := self.read_sidecar(folder)) is not None:
             return known
         return guess_file(folder.rpartition("/")[2], self._blobs.local(copy.key), copy)
-
-    def find_text_error(self, document_id: str) -> str | None:
-        """Read the beginning of a document's text; return why that fails, or None."""
-        try:
-            data = self._blobs.read(f"{document_id}/{TEXT}", size=PROBE_BYTES)
-            is_text = bool(zlib.decompressobj().decompress(data, PROBE_BYTES))
-        except OSError as error:
-            return str(error.strerror)
-        except zlib.error as error:
-            return str(error)
-        return None if is_text else "it is empty"
 
     def spool(self, document_id: str, key: str) -> PageSpool:
         """Return the pages of a document that is being read."""

@@ -15,11 +15,12 @@ from bedstone.services.catalog import STEP, FetchedText, FindRequest, Found, Fou
 from bedstone.services.knowledge.errors import DocumentNotFound, EmptyKnowledgeBase
 from bedstone.services.knowledge.listing import ListQuery
 from bedstone.services.knowledge.records import DOCUMENT_ID, FileDocument, iso_time
+from bedstone.services.knowledge.searching import KnowledgeHit, KnowledgeQuery
 from bedstone.services.service import NamedPage
 from bedstone.store.filters import AttributeIn
 
 if TYPE_CHECKING:
-    from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeHit
+    from bedstone.services.knowledge.service import KnowledgeBase
     from bedstone.store.engine import Store
 
 SCHEME = "doc"
@@ -47,8 +48,6 @@ def page_address(document_id: str, *, page: int | None = None, chunk_id: str = "
 
 def find_passages(base: "KnowledgeBase", request: FindRequest) -> Found:
     """Return the best passages; an empty base has none."""
-    from bedstone.services.knowledge.service import KnowledgeQuery  # noqa: PLC0415 - they import each other
-
     filters = {"format": request.filters["format"]} if "format" in request.filters else {}
     facets = {"format": base.count_formats(request.query)} if request.with_facets else {}
     try:

@@ -23,7 +23,7 @@ from bedstone.store.filters import AttributeIn, Order
 from bedstone.tasks import TaskRunner
 
 if TYPE_CHECKING:
-    from bedstone.services.knowledge.service import KnowledgeOptions
+    from bedstone.services.knowledge.options import KnowledgeOptions
 
 MEGABYTE = 2**20
 MIN_FREE_BYTES = 100 * MEGABYTE
@@ -147,7 +147,7 @@ class Health:
         """Read the text of the newest document."""
         newest = self._store.documents([AttributeIn("status", ("completed",))], order=NEWEST, limit=1)
         for document in map(FileDocument.from_stored, newest):
-            if reason := self._storage.find_text_error(document.id):
+            if reason := self._storage.texts.find_error(document.id):
                 return f"The text of {document.filename} cannot be read: {reason}"
         return None
 

@@ -16,7 +16,8 @@ from bedstone.settings.own_files import OwnFiles
 
 if TYPE_CHECKING:
     from bedstone.services.knowledge.health import KnowledgeStatus
-    from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeOptions
+    from bedstone.services.knowledge.options import KnowledgeOptions
+    from bedstone.services.knowledge.service import KnowledgeBase
 
 logger = logging.getLogger(__name__)
 
@@ -178,7 +179,7 @@ def knowledge_options(settings: Settings) -> "KnowledgeOptions":
     from bedstone.ingest.extraction import ReadOptions  # noqa: PLC0415
     from bedstone.search.indexes.opening import choose_index  # noqa: PLC0415
     from bedstone.services.knowledge.add_file import ReadingOptions  # noqa: PLC0415
-    from bedstone.services.knowledge.service import KnowledgeOptions  # noqa: PLC0415
+    from bedstone.services.knowledge.options import KnowledgeOptions  # noqa: PLC0415
 
     if settings.storage.blobs and settings.storage.documents_path:
         raise InvalidSetting("storage.blobs and storage.documents_path are both set. Choose where copies are kept.")

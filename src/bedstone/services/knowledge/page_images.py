@@ -130,7 +130,7 @@ class Originals:
 
     def _load_recognized(self, document: FileDocument, page: int) -> tuple[PageWords | None, bool]:
         """Return the words that OCR found on a page, and whether they are all that it has."""
-        packed, is_complete = self._storage.load_words(document.id, page)
+        packed, is_complete = self._storage.texts.words(document.id, page)
         words = PageWords.unpack(packed)
         return words, is_complete and words is not None
 
@@ -156,7 +156,7 @@ class Originals:
         """Return the original as rich text: HTML as it is in the file, other formats as Markdown."""
         if document.format == "html":
             return self._html(document)
-        text = "\n\n".join(page.markdown for page in self._storage.load_pages(document.id))
+        text = "\n\n".join(page.markdown for page in self._storage.texts.load(document.id))
         return RichText("markdown", text)
 
     def _html(self, document: FileDocument) -> RichText:

@@ -88,11 +88,19 @@ class Quarantine:
         self._blobs.delete_folder(ORPHANS)
 
     def bring_back(self, document_id: str) -> None:
-        """Move the folder of a document back, if it was moved aside."""
+        """Move the folder of a document back, if it was moved aside; also what an interruption left half moved."""
         orphan = self.folders().get(document_id)
-        if orphan is None or self._blobs.has_folder(document_id):
+        if orphan is None:
             return
+        here, aside = self._files(document_id), self._files(orphan)
+        if not here.items() <= aside.items():
+            return  # it has a folder of its own
+        self._blobs.delete_folder(document_id)
         self._blobs.move_folder(orphan, document_id)
+
+    def _files(self, folder: str) -> dict[str, int]:
+        """Return the files of a folder, by name, with their sizes."""
+        return {blob.key[len(folder) :]: blob.size for blob in self._blobs.list(f"{folder}/")}
 
     def _delete_old(self) -> int:
         """Delete what was moved aside long ago, and return how many folders that were."""

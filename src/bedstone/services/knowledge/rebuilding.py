@@ -9,6 +9,7 @@ from bedstone.services.knowledge.collections import Collections
 from bedstone.services.knowledge.file_storage import FileStorage
 from bedstone.services.knowledge.records import AddFile, FileDocument
 from bedstone.services.knowledge.unfinished import failed_tasks, pending_tasks
+from bedstone.store.blobs import BlobsUnavailable
 from bedstone.store.engine import ALL, Store
 
 SIDECARS_WRITTEN = "sidecars_written"  # the store's value once every document of earlier versions has one
@@ -36,10 +37,11 @@ class Rebuild:
         report = RebuildReport()
         # The copies of files that failed were moved aside: they are tried again.
         known = {*self._store.digests(), *_active_ids(self._store)}
+        aside = self._storage.aside.folders()
         lost = {name: name for name in self._storage.document_ids() - known}
-        moved = {
-            name: folder for name, folder in self._storage.aside.folders().items() if name not in known | lost.keys()
-        }
+        for name in lost.keys() & aside.keys():  # an earlier attempt to move it back was interrupted
+            self._storage.aside.bring_back(name)
+        moved = {name: folder for name, folder in aside.items() if name not in known | lost.keys()}
         for name, folder in sorted((lost | moved).items()):
             on_document(name)
             self._restore(name, folder, submit, report)
@@ -87,7 +89,9 @@ class Rebuild:
 
     def _is_readable(self, document_id: str) -> bool:
         try:
-            return bool(self._storage.load_pages(document_id)) and bool(self._store.chunks_of(document_id))
+            return bool(self._storage.texts.load(document_id)) and bool(self._store.chunks_of(document_id))
+        except BlobsUnavailable:
+            raise
         except BedstoneError:
             return False
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,16 +12,14 @@ from anyio import to_thread
 from bedstone.errors import InvalidInput, UnknownTask
 from bedstone.ingest.extraction import OCR_OFF, Page
 from bedstone.ingest.process import sweep_scratch
-from bedstone.records import Place, StoredChunk, Task
-from bedstone.search.filters import Filter, OneOf
-from bedstone.search.hits import Mode, SearchRequest
-from bedstone.search.indexes import EMBEDDED
-from bedstone.search.indexes.opening import IndexKind, is_shared
+from bedstone.records import StoredChunk, Task
+from bedstone.search.hits import Mode
+from bedstone.search.indexes.opening import is_shared
 from bedstone.search.live_index import LiveIndex
 from bedstone.search.retriever import Profile, Retriever, tune_profile
 from bedstone.services.catalog import FetchedText, FindRequest, Found
 from bedstone.services.knowledge import listing
-from bedstone.services.knowledge.add_file import AddFileHandler, ReadingOptions
+from bedstone.services.knowledge.add_file import AddFileHandler
 from bedstone.services.knowledge.archive import Archive, OnDocument, OnRefused
 from bedstone.services.knowledge.archive_reader import RefusedEntry
 from bedstone.services.knowledge.collections import Collections
@@ -29,13 +27,14 @@ from bedstone.services.knowledge.contents import Contents
 from bedstone.services.knowledge.errors import DocumentNotFound, ExtractionFailed
 from bedstone.services.knowledge.estimates import queue_seconds
 from bedstone.services.knowledge.file_storage import open_storage
-from bedstone.services.knowledge.filters import matching_documents, parse_filters, parse_format, stored_formats
+from bedstone.services.knowledge.filters import parse_format, stored_formats
 from bedstone.services.knowledge.finding import SCHEME, fetch_text, find_files, find_passages
 from bedstone.services.knowledge.folder_sync import FolderSync, FolderSyncs
 from bedstone.services.knowledge.health import Health, KnowledgeStatus
 from bedstone.services.knowledge.intake import Intake
 from bedstone.services.knowledge.listing import DocumentPage, ListQuery
 from bedstone.services.knowledge.ocr_record import PageQuality
+from bedstone.services.knowledge.options import KnowledgeOptions
 from bedstone.services.knowledge.overview import Overview, Overviews
 from bedstone.services.knowledge.ownership import Ownership
 from bedstone.services.knowledge.page_images import Originals
@@ -44,82 +43,29 @@ from bedstone.services.knowledge.places import Places
 from bedstone.services.knowledge.rebuilding import Rebuild, RebuildReport, known_folders, write_missing_sidecars
 from bedstone.services.knowledge.records import AddFile, FileDocument
 from bedstone.services.knowledge.removing import MAX_CANCEL_SECONDS, ClearReport, Removal
+from bedstone.services.knowledge.searching import KnowledgeHit, KnowledgeQuery, Searching
 from bedstone.services.knowledge.sharing import IndexFollower, WorkerSeat, is_alone
 from bedstone.services.knowledge.task_history import TaskHistory
 from bedstone.services.knowledge.tidying import Tidying
 from bedstone.services.knowledge.unfinished import (
     UnfinishedDocuments,
-    empty_knowledge_base,
     find_pending_task,
     unread_document,
 )
 from bedstone.services.knowledge.versions import Versions, needs_ocr
 from bedstone.services.peers import Work
 from bedstone.services.service import READY, NamedPage, Service, State, Summary, SyncFacts, format_count
-from bedstone.settings.own_files import OwnFiles
 from bedstone.store.engine import ALL, Store
-from bedstone.store.filters import AttributeIn, Condition
 from bedstone.tasks import INTERRUPTED, TaskRunner
 
 if TYPE_CHECKING:
     from bedstone.search.embedder import Embedder
-    from bedstone.settings import CorpusTuning
 
 logger = logging.getLogger(__name__)
 
 ADD = "add"  # the kind of a task
-MAX_HITS_IN_DOCUMENT = 20
 MAX_TASKS_ESTIMATED = 200  # ahead of a new one; the others count as their average
 PROFILE = Profile(has_snippets=False, has_documents=True)
-
-
-@dataclass(frozen=True)
-class KnowledgeOptions:
-    """Where things are stored, and how files are read."""
-
-    documents_path: Path
-    index_path: Path
-    blobs: str | None = None  # the address of a place for copies and texts; default: the documents folder
-    store_place: str = ""  # for messages; default: the index folder
-    index: IndexKind = EMBEDDED
-    allowed_roots: Sequence[Path] = ()
-    uploads_path: Path | None = None
-    own_files: OwnFiles = field(default_factory=OwnFiles)
-    watched_folders: Sequence[Path] = ()
-    max_file_size_mb: int = 100
-    max_concurrent_tasks: int = 3
-    read_only: bool = False
-    role: str = "all"
-    reading: ReadingOptions = field(default_factory=ReadingOptions)
-    tuning: "CorpusTuning | None" = None
-
-    @property
-    def storage_place(self) -> str:
-        """Return where the copies of files are, for people."""
-        return self.blobs.partition("?")[0] if self.blobs else str(self.documents_path)
-
-
-@dataclass(frozen=True)
-class KnowledgeQuery:
-    """What to search for. Filters are a format or several, a `date_range`, and values of the user's metadata."""
-
-    text: str
-    limit: int = 10
-    min_score: float = 0.0
-    filters: Mapping[str, Any] = field(default_factory=dict)
-    collection: str | None = None
-    mode: Mode = "hybrid"
-
-
-@dataclass(frozen=True)
-class KnowledgeHit:
-    """A chunk that a search found, and the place in it that matched."""
-
-    document: FileDocument
-    chunk: StoredChunk
-    place: Place
-    score: float
-    matched_by: str = "words"
 
 
 @dataclass(frozen=True)
@@ -165,6 +111,7 @@ class KnowledgeBase(Service):
         self._index = LiveIndex(
             store, options.index_path, embedder, tune_profile(PROFILE, options.tuning), options.index
         )
+        self._searching = Searching(store, self._index, self.collections, self._unfinished)
         self._handler = AddFileHandler(
             store, self._storage, self._index, self.collections, versions=self.versions, options=options.reading
         )
@@ -410,41 +357,11 @@ class KnowledgeBase(Service):
 
     def search(self, query: KnowledgeQuery) -> list[KnowledgeHit]:
         """Return the best chunks."""
-        if query.collection is not None:
-            self.collections.check([query.collection])
-        filters = parse_filters(query.filters, self._store)
-        if not self._store.documents(limit=1):
-            counts = self.count_documents()
-            raise empty_knowledge_base(counts.pending, counts.failed)
-        chosen = self._index_filter(filters, query.collection)
-        request = SearchRequest(query.text, chosen, mode=query.mode, limit=query.limit, min_score=query.min_score)
-        hits = self._hits(request)
-        visible = [hit for hit in hits if not hit.document.replaces]
-        if len(visible) < len(hits):  # a new version is being read, and the old one still answers
-            visible = [hit for hit in self._hits(replace(request, limit=2 * query.limit)) if not hit.document.replaces]
-        return visible[: query.limit]
+        return self._searching.search(query)
 
     def search_document(self, document_id: str, query: str, mode: Mode = "hybrid") -> list[KnowledgeHit]:
         """Return the best chunks of one document, scored as in a search over all of them."""
-        chosen = OneOf("document", (document_id,))
-        return self._hits(SearchRequest(query, chosen, mode=mode, limit=MAX_HITS_IN_DOCUMENT))
-
-    def _hits(self, request: SearchRequest) -> list[KnowledgeHit]:
-        return [
-            KnowledgeHit(FileDocument.from_stored(hit.document), hit.chunk, hit.place, hit.score, hit.matched_by)
-            for hit in self._index.search(request).hits
-            if hit.document is not None and hit.chunk is not None and hit.place is not None
-        ]
-
-    def _index_filter(self, filters: Mapping[str, Condition], collection: str | None) -> Filter | None:
-        """Return a filter for the index: by format where that is enough, otherwise by documents the store finds."""
-        if collection is None:
-            match list(filters.values()):
-                case []:
-                    return None
-                case [AttributeIn("format", names)]:
-                    return OneOf("format", names)
-        return OneOf("document", tuple(matching_documents(filters, collection, self._store)))
+        return self._searching.search_document(document_id, query, mode)
 
     async def find(self, request: FindRequest) -> Found:
         """Return the best passages for the search over everything."""
@@ -460,14 +377,11 @@ class KnowledgeBase(Service):
 
     def search_notice(self, query: str, mode: Mode = "hybrid") -> str | None:
         """Return why a search may not find everything: the state of the index, a language the model does not know."""
-        reason = self._index.problem()
-        incomplete = f"{reason}. Results may be incomplete." if reason is not None else None
-        language = self._index.language_notice(query) if mode == "hybrid" else None
-        return " ".join(filter(None, (incomplete, language))) or None
+        return self._searching.notice(query, mode)
 
     def count_formats(self, query: str) -> Mapping[str, int]:
         """Return how many chunks with a term of a query have each format."""
-        return self._index.count_facets(query, None).get("format", {})
+        return self._searching.count_formats(query)
 
     # Reading
 
@@ -503,15 +417,15 @@ class KnowledgeBase(Service):
     def read_pages(self, document_id: str) -> list[Page]:
         """Return the text of a document, page by page."""
         self.get_document(document_id)
-        return self._storage.load_pages(document_id)
+        return self._storage.texts.load(document_id)
 
     def ocr_confidence(self, document_id: str) -> Mapping[int, float]:
         """Return how sure OCR was of each page that it recognized, from 0 to 1."""
-        return self._storage.load_confidence(document_id)
+        return self._storage.texts.confidence(document_id)
 
     def ocr_quality(self, document_id: str) -> Mapping[int, PageQuality]:
         """Return how well OCR read each page that it recognized."""
-        return self._storage.load_quality(document_id)
+        return self._storage.texts.quality(document_id)
 
     def chunks(self, document_id: str) -> list[StoredChunk]:
         """Return a document's chunks in order."""

@@ -135,13 +135,20 @@ class IndexFollower:
         self._lock.release()
 
     def take_index(self) -> None:
-        """Write the index from now on, if no other process does; a folder that cannot be written is only read."""
-        try:
-            is_new = not self._lock.is_held and self._lock.acquire()
-        except OSError:
+        """Write the index from now on, if no other process does; a folder that cannot be written is only read.
+
+        The lock of a database ends with the connection to it. If another process has it then, this one only reads.
+        """
+        if self._lock.is_held:
             return
-        if is_new:
+        try:
+            is_mine = self._lock.acquire()
+        except OSError:
+            is_mine = False
+        if is_mine:
             self._index.become_writer(owns_vectors=self._owns_vectors)
+        else:
+            self._index.become_reader()
 
     def _run(self) -> None:
         version: int | None = None

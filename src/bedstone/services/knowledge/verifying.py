@@ -9,10 +9,10 @@ from bedstone.search.indexes import EMBEDDED
 from bedstone.search.indexes.opening import KEYWORDS, open_index
 from bedstone.services.knowledge.file_storage import FileStorage, open_storage
 from bedstone.services.knowledge.opening import count_documents, knowledge_options, store_file
+from bedstone.services.knowledge.options import KnowledgeOptions
 from bedstone.services.knowledge.ownership import Ownership, lost_store
 from bedstone.services.knowledge.rebuilding import known_folders
 from bedstone.services.knowledge.records import FileDocument
-from bedstone.services.knowledge.service import KnowledgeOptions
 from bedstone.settings import Settings
 from bedstone.store.engine import ALL, Store
 from bedstone.store.opening import open_store
@@ -94,7 +94,7 @@ def _check_document(document: FileDocument, store: Store, storage: FileStorage) 
     elif storage.hash_copy(copy) != document.digest:
         yield Finding("original", f"The copy of {name} is not the file that was added: its digest differs.")
     try:
-        storage.load_pages(document.id)
+        storage.texts.load(document.id)
     except BedstoneError:
         yield Finding("text", f"The text of {name} is missing or damaged. Run `bedstone knowledge rebuild`.")
     if not store.chunk_counts(document.id):

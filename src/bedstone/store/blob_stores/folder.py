@@ -12,6 +12,7 @@ from uuid import uuid4
 from bedstone.permissions import make_private_folder
 from bedstone.store.blobs import Blob, BlobsUnavailable, check_key
 from bedstone.store.digests import COPY_BYTES, copy_hashed
+from bedstone.store.durability import sync_folder
 
 PROBE_BYTES = 2**16
 DRAFT = ".tmp"  # the suffix of files that are not complete; their names begin with a dot
@@ -138,6 +139,7 @@ class FolderBlobs:
         make_private_folder(destination.parent)
         source = self._path(folder)
         source.rename(destination)
+        sync_folder(destination.parent)
         if source.parent != self.folder:
             with suppress(OSError):  # others are still there
                 source.parent.rmdir()
@@ -172,7 +174,9 @@ def _describe(key: str, path: Path) -> Blob:
 @contextmanager
 def _replacing(target: Path, *, durable: bool) -> Iterator[IO[bytes]]:
     """Open a file that takes the place of another one when it is complete."""
-    make_private_folder(target.parent)
+    folder = target.parent
+    is_new = not folder.is_dir()
+    make_private_folder(folder)
     draft = target.with_name(f".{uuid4().hex}{DRAFT}")
     try:
         with draft.open("wb") as copy:
@@ -181,5 +185,9 @@ def _replacing(target: Path, *, durable: bool) -> Iterator[IO[bytes]]:
             if durable:
                 os.fsync(copy.fileno())  # an acknowledged file survives a power failure
         draft.replace(target)
+        if durable:  # and so do its name, and that of its folder
+            sync_folder(folder)
+            if is_new:
+                sync_folder(folder.parent)
     finally:
         draft.unlink(missing_ok=True)

@@ -24,6 +24,7 @@ from bedstone.store.moving.ends import (
     Table,
 )
 from bedstone.store.moving.reading import OWNER, Dialect, RowReader, busy_error
+from bedstone.store.notes import SERVERS
 from bedstone.store.opening import UNFINISHED_MOVE
 from bedstone.store.postgres.address import Address
 from bedstone.store.postgres.conditions import derive_columns
@@ -42,6 +43,7 @@ from bedstone.store.postgres.writing import (
 from bedstone.store.versions import check_version
 
 DIALECT = Dialect("%s", "= ANY({})")
+THERE = "SELECT 1 FROM note WHERE starts_with(name, %s::text) AND ends > now() LIMIT 1"
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 INSERTS = {
     DOCUMENTS.name: f"INSERT INTO document({DOCUMENT_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s)",
@@ -116,6 +118,8 @@ class PostgresSource(_PostgresEnd):
         found = read_version(self._db, self._address.schema)
         check_version(found, len(MIGRATIONS), self.place)
         self._take_lock()
+        if self._fetch(THERE, SERVERS):  # each of them has a lock of its own
+            raise busy_error(self.place)
         self._db.execute(SNAPSHOT)
         tables = sql.SQL(", ").join(map(sql.Identifier, NAMES))
         try:

@@ -27,6 +27,7 @@ SESSION = {
     "jit": "off",  # compiling would take longer than any of our queries
     "lock_timeout": "20s",
     "idle_in_transaction_session_timeout": "60s",  # a process that hangs must not keep the others from writing
+    "idle_session_timeout": "0",  # locks and notifications end with their connections, which are quiet for long
 }
 # What is acknowledged must be on a disk, also where the server is set up otherwise; stricter settings stay.
 DURABLE = """

@@ -11,8 +11,8 @@ INSERT INTO note VALUES (%s, %s, now() + make_interval(secs => %s::float8))
 ON CONFLICT (name) DO UPDATE SET text = excluded.text, ends = excluded.ends RETURNING name
 """
 PUT_ONCE = "INSERT INTO note VALUES (%s, %s, 'infinity') ON CONFLICT (name) DO NOTHING RETURNING name"
-WAKE = """
-WITH bumped AS (UPDATE note_revision SET number = number + 1 RETURNING number)
+PUT_AND_WAKE = f"""
+WITH noted AS ({PUT}), bumped AS (UPDATE note_revision SET number = number + 1 RETURNING number)
 SELECT pg_notify(%s, '') FROM bumped
 """
 
@@ -25,9 +25,10 @@ class PostgresNotes:
         self._listener = listener
 
     def put(self, name: str, text: str, seconds: float, *, wakes: bool = False) -> None:
-        self._database.read(PUT, name, text, seconds)
         if wakes:
-            self._database.read(WAKE, self._database.channel)
+            self._database.read(PUT_AND_WAKE, name, text, seconds, self._database.channel)
+        else:
+            self._database.read(PUT, name, text, seconds)
 
     def put_once(self, name: str, text: str) -> str:
         query = "SELECT text FROM note WHERE name = %s"

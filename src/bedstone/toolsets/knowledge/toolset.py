@@ -169,7 +169,7 @@ class KnowledgeToolset(Toolset):
     )
     async def search(self, arguments: Search) -> FoundPassages:
         """Return chunks with their file and page, the best first."""
-        from bedstone.services.knowledge.service import KnowledgeQuery  # noqa: PLC0415 - loads the engine
+        from bedstone.services.knowledge.searching import KnowledgeQuery  # noqa: PLC0415 - loads the engine
 
         started = time.perf_counter()
         limits = (arguments.top_k, arguments.min_relevance)

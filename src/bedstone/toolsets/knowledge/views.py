@@ -42,7 +42,8 @@ if TYPE_CHECKING:  # the engine is imported when it is first needed, not when th
     from bedstone.records import Task
     from bedstone.services.knowledge.collections import Collection
     from bedstone.services.knowledge.health import KnowledgeStatus
-    from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeHit
+    from bedstone.services.knowledge.searching import KnowledgeHit
+    from bedstone.services.knowledge.service import KnowledgeBase
 
 MEGABYTE = 2**20
 TOTAL_STEPS = 20

@@ -23,7 +23,8 @@ from bedstone.web.rich_text.rendering import render_markdown
 if TYPE_CHECKING:
     from bedstone.ingest.left_out import LeftOutItem
     from bedstone.services.knowledge.records import FileDocument
-    from bedstone.services.knowledge.service import KnowledgeBase, KnowledgeHit
+    from bedstone.services.knowledge.searching import KnowledgeHit
+    from bedstone.services.knowledge.service import KnowledgeBase
 
 VIEWS = ("outline", "facts", "text")  # beside the passages; `text` is what agents get, letter by letter
 PASSAGES_PER_PART = 30

@@ -1,6 +1,7 @@
 """The two tables in a cluster that follow a store: chunks with their terms, and passages with their vectors."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -13,6 +14,7 @@ from bedstone.search.index import IndexDamaged, OnProgress
 from bedstone.search.indexes.fields import Fields, fields_of
 from bedstone.search.indexes.languages import ENDINGS
 from bedstone.search.indexes.opensearch import bodies
+from bedstone.search.indexes.opensearch.connection import ClusterConflict, ClusterUnavailable
 from bedstone.search.terms import analyzer
 from bedstone.store.engine import Store
 
@@ -157,17 +159,42 @@ class Table:
             self.reload()
         progress = self.progress
         if progress is None or not self._fits(progress):
-            body, dimensions = self._content.body(self._settings), self._content.dimensions
-            progress = self._records.begin(self.name, body, dimensions, last.seq, progress)
-            self.progress = progress
+            progress = self._begin(last, progress)
         size = SMALL_BATCH if in_batches else BATCH_CHANGES
         while progress.seq < last.seq and (changes := self._store.changes(progress.seq, size)):
+            if progress.seq and changes[0].seq != progress.seq + 1:  # the next ones were pruned meanwhile
+                last = self._store.last_change() or last
+                progress = self._begin(last, progress)
+                continue
             self._apply(progress, changes)
-            newest = changes[-1]
-            progress = self._records.write(self.name, replace(progress, seq=newest.seq, stamp=newest.stamp))
-            self.progress = progress
+            progress = self._record(progress, changes)
             if on_progress:
                 on_progress(progress.seq)
+
+    def _begin(self, last: Change, old: "Progress | None") -> "Progress":
+        """Put an empty index in place of another one."""
+        body, dimensions = self._content.body(self._settings), self._content.dimensions
+        self.progress = self._records.begin(self.name, body, dimensions, last.seq, old)
+        return self.progress
+
+    def _record(self, progress: "Progress", changes: Sequence[Change]) -> "Progress":
+        """Record that changes were applied; if another process has become the writer, take back what is gone by now."""
+        newest = changes[-1]
+        try:
+            self.progress = self._records.write(self.name, replace(progress, seq=newest.seq, stamp=newest.stamp))
+        except ClusterConflict:
+            with suppress(ClusterUnavailable, ClusterConflict, IndexDamaged):
+                self._delete_gone(progress.index, newest.seq)
+            raise
+        return self.progress
+
+    def _delete_gone(self, index: str, after: int) -> None:
+        """Delete what later changes took: the writer may have applied them before this process wrote it."""
+        while changes := self._store.changes(after, BATCH_CHANGES):
+            for ranges in _slices(merge(_deleted_ranges(changes))):
+                self._connection.delete_matching(index, bodies.ranges_query(ranges))
+            after = changes[-1].seq
+        self._connection.refresh(index)
 
     def discard(self) -> None:
         """Record that the index is not whole: it is made again with the next change that is applied."""

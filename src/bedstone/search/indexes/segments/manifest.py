@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import secrets
 import zlib
 from collections.abc import Sequence
@@ -12,10 +13,12 @@ import numpy as np
 
 from bedstone.search.indexes.segments.arrays import ArraysDamaged, check_arrays
 from bedstone.search.indexes.segments.graphs import file_checksum, open_index
-from bedstone.search.indexes.segments.segment import Graph, Part, open_segment
+from bedstone.search.indexes.segments.segment import Graph, Part, Segment, open_segment
+from bedstone.store.durability import sync_folder
 
 MANIFEST = "manifest.json"  # replaced atomically, after the files that it names
 FORMAT = 1
+NAME = re.compile(r"\d{12,}-[0-9a-f]{8}\.(segment|deleted|graph)")
 
 
 class OtherFormat(Exception):
@@ -84,9 +87,13 @@ def read_manifest(folder: Path) -> Manifest | None:
         if data["format"] != FORMAT:
             raise OtherFormat
         entries = tuple(Entry(**entry) for entry in data["entries"])
-        return Manifest(Position(**data["position"]), data["dimensions"], data["scale"], entries)
+        manifest = Manifest(Position(**data["position"]), data["dimensions"], data["scale"], entries)
+        is_inside = all(NAME.fullmatch(name) for name in manifest.files)  # it may have been fetched from elsewhere
     except (ValueError, LookupError, TypeError) as error:
         raise ArraysDamaged(f"{MANIFEST}: {error}") from error
+    if not is_inside:
+        raise ArraysDamaged(f"{MANIFEST}: it names other files than segments")
+    return manifest
 
 
 def publish(folder: Path, manifest: Manifest) -> None:
@@ -98,16 +105,6 @@ def publish(folder: Path, manifest: Manifest) -> None:
         os.fsync(file.fileno())
     draft.replace(folder / MANIFEST)
     sync_folder(folder)
-
-
-def sync_folder(folder: Path) -> None:
-    """Let the names of a folder survive a power failure, where the system can."""
-    if hasattr(os, "O_DIRECTORY"):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def delete_unnamed(folder: Path, names: set[str]) -> None:
@@ -159,9 +156,24 @@ def find_damage(folder: Path, manifest: Manifest) -> str | None:
     """Read every file of a manifest; return what is wrong with one of them."""
     try:
         for entry in manifest.entries:
-            check_arrays(folder / entry.segment)
-            if entry.graph is not None and file_checksum(folder / entry.graph) != entry.graph_checksum:
-                return f"{entry.graph}: its checksum is wrong"
-    except (ArraysDamaged, OSError) as error:
+            _check_files(folder / entry.segment, folder / entry.graph if entry.graph else None, entry.graph_checksum)
+    except ArraysDamaged as error:
         return str(error)
     return None
+
+
+def check_segment(segment: Segment) -> None:
+    """Read the files of a segment, if it has any; raise `ArraysDamaged` if a checksum is wrong."""
+    if segment.file is not None:
+        graph = segment.graph
+        _check_files(segment.file, graph.file if graph else None, graph.checksum if graph else 0)
+
+
+def _check_files(segment: Path, graph: Path | None, graph_checksum: int) -> None:
+    check_arrays(segment)
+    try:
+        is_whole = graph is None or file_checksum(graph) == graph_checksum
+    except OSError as error:
+        raise ArraysDamaged(str(error)) from error
+    if graph is not None and not is_whole:
+        raise ArraysDamaged(f"{graph.name}: its checksum is wrong")

@@ -114,7 +114,7 @@ def _candidates(snapshot: Snapshot, code: Codes, fetch: int, filter: Filter | No
     rows, near = (found[0], values[0]) if len(found) == 1 else (np.concatenate(found), np.concatenate(values))
     best = largest(near, min(fetch, passing))
     rows, near = rows[best], near[best]
-    return rows if filter is None and len(rows) < snapshot.live else rows[near > -np.inf]
+    return rows[near > -np.inf]  # a graph may find fewer than there are, and what does not pass would take their places
 
 
 def _ask_graph(part: Part, code: Codes, count: int) -> Numbers:
