@@ -8,7 +8,7 @@ VENV_PYTHON := $(BIN)/python$(if $(WINDOWS),.exe)
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test coverage docs bench bench-server bench-search bench-knowledge bench-salesforce bench-pages bench-cluster bench-replicas scale-model soak cluster test-cluster bombs conformance outside-clients platforms screenshots animation clean
+.PHONY: help setup run check test coverage docs bench bench-server bench-search bench-knowledge bench-salesforce bench-pages bench-cluster bench-replicas scale-model soak cluster test-cluster test-balancer bombs conformance outside-clients platforms screenshots animation clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,7 +81,7 @@ bench-salesforce: setup  ## Measure the SOQL parser, the demo org and the schema
 bench-pages: setup  ## Measure the pages with 10,000 documents and 4,818 objects
 	@PYTHONPATH=tests:benchmarks $(BIN)/python benchmarks/bench_pages.py
 
-bench-cluster: setup  ## Compare one machine with PostgreSQL and a search cluster (SIZE=100000 SHARDS=1); needs Maven
+bench-cluster: setup  ## Compare one machine with PostgreSQL and a search cluster (SIZE=100000 SHARDS=1)
 	@$(INSTALL) --group cluster
 	@PYTHONPATH=tests:benchmarks $(BIN)/python benchmarks/bench_cluster.py $(if $(SIZE),--size $(SIZE)) $(if $(SHARDS),--shards $(SHARDS))
 
@@ -94,12 +94,17 @@ scale-model: setup  ## Simulate shards, replicas, queues and failures (SEARCH_TI
 soak: setup  ## Kill the server repeatedly at random moments (KILLS=60)
 	@PYTHONPATH=tests $(BIN)/python tests/soak/knowledge.py $(if $(KILLS),--kills $(KILLS))
 
-cluster: setup  ## Run the demo on PostgreSQL with two servers, two workers and HAProxy (PORT=3000)
-	@PYTHONPATH=tests $(BIN)/python scripts/cluster.py --port $(PORT)
+cluster: setup  ## Run the demo on PostgreSQL, a bucket, a search cluster, two servers and two workers behind HAProxy (WITHOUT=search)
+	@$(if $(findstring search,$(WITHOUT)),,$(INSTALL) --group cluster)
+	@PYTHONPATH=tests $(BIN)/python scripts/cluster.py --port $(PORT) $(if $(WITHOUT),--without $(WITHOUT))
 
-test-cluster: setup  ## Test servers and workers behind HAProxy and nginx, and the search cluster; needs both and Maven
+test-cluster: setup  ## Test servers and workers behind HAProxy and nginx, and the search cluster; needs both
 	@$(INSTALL) --group cluster
-	@$(BIN)/pytest -q tests/cluster
+	@$(BIN)/pytest -q -n 2 --dist loadgroup tests/cluster
+
+test-balancer: setup  ## Run the contracts and the page journeys through two servers on PostgreSQL (BALANCER=haproxy-sticky)
+	@$(BIN)/pytest -q -n 2 --dist loadfile tests/contracts tests/browser \
+	  --balancer $(or $(BALANCER),haproxy-sticky) -k "not memory and not stdio"
 
 bombs: setup  ## Add files that try to exhaust time, memory or disk (HOSTILE=program that writes more of them)
 	@PYTHONPATH=tests $(BIN)/python tests/soak/bombs.py $(if $(HOSTILE),--hostile $(HOSTILE))

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
 from bedstone.salesforce.client import client as salesforce_client
-from support import balancer, noise, proofs
+from support import balancer, noise, proofs, replicas
 from support.bucket import BucketServer, bucket_server
 from support.demo_org import Running, running
 from support.postgres import PostgresServer, postgres_server
@@ -22,19 +22,33 @@ settings.load_profile("bedstone")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--embedding-noise", type=int, metavar="SEED", help="Add noise to vectors, to find near ties.")
     parser.addoption("--embedder", metavar="NAME", help="Run tests/search/test_embedders.py on this embedder.")
-    parser.addoption("--balancer", choices=balancer.CHOICES, help="Put the servers of tests/contracts behind this.")
+    parser.addoption("--balancer", choices=balancer.CHOICES, help="Two servers behind this, on PostgreSQL.")
     parser.addoption("--store", metavar="ADDRESS", help="Run tests/store on this store; {folder}, {name} are new.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     proofs.register(config)
+    config.addinivalue_line("markers", "one_server(reason): cannot run behind a load balancer (--balancer)")
+    config.addinivalue_line("markers", "needs_session(*doors): the handshake era needs a session for this")
     balancer.choose(config.getoption("--balancer"))
     if (seed := config.getoption("--embedding-noise")) is not None:
         noise.turn_on(seed)
 
 
+def pytest_unconfigure() -> None:
+    replicas.close()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    proofs.record(items)
+    if balancer.chosen is None:
+        proofs.record(items)
+        return
+    for item in items:
+        if marker := item.get_closest_marker("one_server"):
+            item.add_marker(pytest.mark.skip(reason=f"One server only: {marker.args[0]}"))
+        marker = item.get_closest_marker("needs_session") if balancer.chosen.is_stateless else None
+        if marker and (not marker.args or item.callspec.id in marker.args):  # type: ignore[attr-defined]
+            item.add_marker(pytest.mark.skip(reason="Clients of the handshake era have no session here"))
 
 
 @pytest.fixture(scope="session")

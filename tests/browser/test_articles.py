@@ -83,6 +83,7 @@ def test_what_the_org_says_never_runs(server: Listening, page: Page) -> None:
         expect(page.get_by_role("main")).to_contain_text("onerror=alert(1)")
 
 
+@pytest.mark.one_server("a server syncs for itself alone")
 def test_articles_are_mirrored_from_the_page(demo: Running, page: Page, tmp_path: Path) -> None:
     log_in(demo, tmp_path / "data")
     toolsets = ("--toolsets", "salesforce_knowledge")

@@ -151,6 +151,7 @@ def test_an_unknown_object_leads_on(server: Listening, page: Page) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("Bike")
 
 
+@pytest.mark.one_server("a server syncs for itself alone")
 def test_the_first_sync_begins_with_a_click_and_shows_its_result(
     demo: Running, page: Page, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

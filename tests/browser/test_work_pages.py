@@ -303,6 +303,7 @@ def test_a_missing_page_leads_on(server: Listening, page: Page) -> None:
     expect(page).to_have_url(re.compile(r"/search\?q=pagination\+guide"))
 
 
+@pytest.mark.one_server("the store is a damaged file")
 def test_what_is_broken_is_said_and_hides_nothing_else(browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("Opening hours are nine to five.")
     index = tmp_path / "data" / "index"

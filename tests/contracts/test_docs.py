@@ -12,7 +12,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from bedstone.app import make_services
+from bedstone.app import build_toolset, make_services
 from bedstone.search.embedder import Embedder
 from bedstone.search.embedders.minilm import MiniLm
 from bedstone.server import BedstoneServer
@@ -27,6 +27,7 @@ from contracts.requirements import proves
 from support.doors import DOORS, HANDSHAKE, Door, payload, stdio_client
 from support.noise import noisy_variants
 from support.processes import bedstone
+from support.replicas import shared
 from support.sample_docs import BEST_HITS, MISSPELLED, NONSENSE, REIMBURSED, WAITING, build_sample_docs
 
 NOISY_VARIANTS = 30
@@ -45,8 +46,10 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=["memory-2026", "http-handshake", "plain"])
-async def door(request: pytest.FixtureRequest, index: Path) -> AsyncIterator[Door]:
-    async with DOORS[request.param]([docs(index, is_semantic=True)]) as door:
+async def door(request: pytest.FixtureRequest, index: Path, tmp_path: Path) -> AsyncIterator[Door]:
+    settings = Settings.model_validate({"data_dir": tmp_path / "data", "docs": {"index": [index]}})
+    toolset = build_toolset("docs", shared(settings))
+    async with toolset.opened(), DOORS[request.param]([toolset]) as door:
         yield door
 
 

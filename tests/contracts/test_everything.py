@@ -15,6 +15,7 @@ from bedstone.services.schema.service import SchemaService
 from bedstone.settings import Settings
 from bedstone.toolkit import Toolset
 from support.doors import DOORS, payload
+from support.replicas import shared
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "demo" / "files"
@@ -59,7 +60,7 @@ async def app(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[App]:
         "embedding": {"provider": "none"},
         "mcp": {"public_url": "https://kb.example.org/"},
     }
-    async with open_app(Settings.model_validate(given)) as app:
+    async with open_app(shared(Settings.model_validate(given))) as app:
         base: KnowledgeBase = await app.services["knowledge"].open()
         for file in sorted(FILES.iterdir()):
             base.wait(base.add(file).id)

@@ -32,6 +32,7 @@ from support.doors import (
     stdio_client,
 )
 from support.processes import bedstone, listening
+from support.replicas import shared
 
 SUPPORTED = ["pdf", "docx", "pptx", "xlsx", "html", "jpg", "png", "svg"]
 TASKS = "io.modelcontextprotocol/tasks"
@@ -39,7 +40,7 @@ NOBODY = "00000000-0000-4000-8000-000000000000"
 
 
 def settings_for(folder: Path, **more: Any) -> Settings:
-    return Settings.model_validate({"data_dir": folder / "data", **more})
+    return shared(Settings.model_validate({"data_dir": folder / "data", **more}))
 
 
 @pytest.fixture
@@ -306,6 +307,7 @@ async def test_clearing_needs_the_phrase(door: Door, tmp_path: Path) -> None:
     assert cleared["storage_freed_mb"] >= 0
 
 
+@pytest.mark.one_server("it names the folders of one server, and removes one")
 @proves("knowledge.status")
 async def test_status_is_honest(door: Door, tmp_path: Path) -> None:
     empty = await call(door, "status")
@@ -340,6 +342,7 @@ async def test_status_is_honest(door: Door, tmp_path: Path) -> None:
     assert degraded["issues"] == ["Storage directory not accessible: No such file or directory"]
 
 
+@pytest.mark.one_server("it looks into the folder of originals")
 @proves("knowledge.task-status", "knowledge.cancel")
 async def test_a_running_task_is_watched_and_cancelled(tmp_path: Path) -> None:
     one_at_a_time = settings_for(tmp_path, processing={"max_concurrent_tasks": 1}, ocr={"force_ocr": True})
@@ -471,6 +474,7 @@ async def test_what_failed_is_listed(door: Door, tmp_path: Path) -> None:
     assert (row["filename"], row["processing_status"], row["chunk_count"]) == ("broken.pdf", "failed", 0)
 
 
+@pytest.mark.needs_session("http-handshake")
 @proves("knowledge.progress")
 @pytest.mark.parametrize("name", ["http-handshake", "websocket-handshake", "http-2026", "stdio"])
 async def test_progress_reaches_the_caller_and_those_who_wait_in_the_background(

@@ -17,6 +17,7 @@ from contracts.test_knowledge import call, write
 from ingest.test_reader import pdf, picture
 from support.doors import DOORS, Door
 from support.processes import bedstone
+from support.replicas import shared
 from support.scans import scanned_pdf
 from support.site import open_site
 
@@ -32,7 +33,7 @@ def open_door(tmp_path: Path) -> Open:
     @asynccontextmanager
     async def open_door(**settings: Any) -> AsyncIterator[Door]:
         given = {"data_dir": tmp_path / "data", "embedding": {"provider": "none"}, **settings}
-        toolset = build_toolset("knowledge", Settings.model_validate(given))
+        toolset = build_toolset("knowledge", shared(Settings.model_validate(given)))
         async with toolset.opened(), DOORS["memory-2026"]([toolset]) as door:
             yield door
 

@@ -13,6 +13,7 @@ from contracts.test_knowledge import call, write
 from ingest.test_reader import picture
 from support.doors import DOORS, Door
 from support.processes import bedstone
+from support.replicas import shared
 from support.site import open_site
 
 
@@ -20,7 +21,7 @@ from support.site import open_site
 async def door(tmp_path: Path) -> AsyncIterator[Door]:
     """A knowledge base with a page, a text and a picture."""
     given = {"data_dir": tmp_path / "data", "embedding": {"provider": "none"}, "ocr": {"enabled": False}}
-    toolset = build_toolset("knowledge", Settings.model_validate(given))
+    toolset = build_toolset("knowledge", shared(Settings.model_validate(given)))
     files: dict[str, bytes | str] = {"walrus.html": "<p>walrus</p>", "walrus.txt": "walrus"}
     files["walrus.jpg"] = picture("Walrus", "JPEG")
     async with toolset.opened(), DOORS["memory-2026"]([toolset]) as door:
@@ -116,7 +117,7 @@ async def test_the_schema_and_the_description_tell_the_shape(door: Door) -> None
 
 async def test_commands_and_pages_refuse_an_unknown_format_too(tmp_path: Path) -> None:
     given = {"data_dir": tmp_path / "data", "toolsets": ["knowledge"], "embedding": {"provider": "none"}}
-    async with open_site(Settings.model_validate(given)) as site:
+    async with open_site(shared(Settings.model_validate(given))) as site:
         await site.add("walrus.htm", b"<p>walrus</p>")
         assert "walrus.htm" in await site.text("/documents?format=HTM")
         assert "Unknown format" in await site.text("/documents?format=pfd", 400)

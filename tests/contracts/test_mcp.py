@@ -248,6 +248,7 @@ async def test_progress_reaches_the_caller(name: str, workshop: Workshop) -> Non
     assert seen == [(1, 3, "Step 1 of 3"), (2, 3, "Step 2 of 3"), (3, 3, "Step 3 of 3")]
 
 
+@pytest.mark.needs_session("http-handshake")
 @proves("mcp.cancel.request")
 async def test_a_cancelled_call_stops_at_once(door: Door, workshop: Workshop) -> None:
     """The client says notifications/cancelled, or hangs up where that is how its era says it."""
@@ -260,6 +261,7 @@ async def test_a_cancelled_call_stops_at_once(door: Door, workshop: Workshop) ->
     assert payload(await door.call("repeat", {"word": "alive"}))["said"] == "alive"
 
 
+@pytest.mark.needs_session("http-handshake")
 @proves("mcp.list-changed")
 @pytest.mark.parametrize("name", ["memory-handshake", "sse", "websocket-handshake", "http-handshake"])
 async def test_handshake_clients_hear_that_tools_changed(name: str, workshop: Workshop) -> None:
@@ -307,6 +309,7 @@ async def test_the_handshake_agrees_on_the_version_asked_for(base: str, path: st
     assert result["capabilities"]["resources"] == {"subscribe": False, "listChanged": False}
 
 
+@pytest.mark.needs_session
 @proves("mcp.version.contract", "mcp.version.all")
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 async def test_sessions_and_sockets_agree_on_the_version_asked_for(base: str, version: str) -> None:

@@ -24,6 +24,7 @@ from contracts.requirements import proves
 from support.demo_org import Running, V, log_in
 from support.doors import DOORS, MODERN, ClientDoor, Door, payload, serving
 from support.processes import bedstone, clean_environment, listening
+from support.replicas import shared
 
 pytestmark = pytest.mark.usefixtures("calm")
 
@@ -49,7 +50,7 @@ def data(demo: Running, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @asynccontextmanager
 async def opened(folder: Path, **salesforce: Any) -> AsyncIterator[Toolset]:
-    settings = Settings.model_validate({"data_dir": folder, "salesforce": salesforce})
+    settings = shared(Settings.model_validate({"data_dir": folder, "salesforce": salesforce}))
     toolset = build_toolset("salesforce_graph", settings)
     async with toolset.opened():
         yield toolset

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import cycle
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -25,6 +26,7 @@ from support.cluster import BEARER, TOKEN, Cluster, call, files_found, wait_for
 from support.doors import HANDSHAKE, MODERN, websocket_client
 from support.postgres import PostgresServer
 from support.processes import Listening
+from support.scans import scanned_pdf
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 INITIALIZE = {
@@ -275,6 +277,21 @@ def test_what_a_killed_worker_did_is_done_by_another_one(cluster: Cluster, tmp_p
     finds_only(server, "subject1w", "1.txt")
     assert call(server, "status", {})["knowledge_base"]["document_count"] == 10
     wait_for(lambda: len(cluster.status()["servers"]) == 2)
+
+
+def test_progress_is_the_same_at_every_server(cluster: Cluster, tmp_path: Path) -> None:
+    """Who asks one server and then another one never sees it go back."""
+    servers = [cluster.server("--toolsets", "knowledge", "--role", role) for role in ("all", "answers")]
+    (tmp_path / "scan.pdf").write_bytes(scanned_pdf(*[f"Tide table {page}" for page in range(10)]))
+    task = call(servers[0], "add", {"file_path": str(tmp_path / "scan.pdf")})
+    states = []
+    for server in cycle(servers):
+        states.append(call(server, "task-status", {"task_id": task["task_id"]}))
+        if states[-1]["status"] not in ("queued", "running"):
+            break
+    shares = [state["progress"] for state in states if state["status"] == "running"]
+    assert len(set(shares)) > 2
+    assert shares == sorted(shares)
 
 
 def test_a_task_is_watched_and_cancelled_from_another_server(cluster: Cluster, tmp_path: Path) -> None:

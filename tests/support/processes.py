@@ -8,10 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, NoReturn
+
+import pytest
 
 BEDSTONE = Path(sys.executable).with_name("bedstone")
 START_SECONDS = 30
@@ -71,7 +73,8 @@ def clean_environment() -> dict[str, str]:
 def bedstone(
     *arguments: str | Path, cwd: Path | None = None, program: Sequence[str | Path] = (BEDSTONE,), **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
+    """Run a command to its end; with `--balancer`, on the base that the servers share."""
+    environment = _base_of(arguments) | environment
     return subprocess.run(
         [*program, *map(str, arguments)],
         capture_output=True,
@@ -84,11 +87,23 @@ def bedstone(
     )
 
 
+def listening(*arguments: str | Path, log: Path, **options: Any) -> AbstractContextManager[Listening]:
+    """`bedstone serve --transport http` on a free port, or on the one that is given, ended at the end.
+
+    With `--balancer`, two of them behind it.
+    """
+    from support import balancer, replicas  # noqa: PLC0415 - they start processes, too
+
+    start = one_listening if balancer.chosen is None else replicas.two_listening
+    return start(*arguments, log=log, **options)
+
+
 @contextmanager
-def listening(
+def one_listening(
     *arguments: str | Path, log: Path, program: Sequence[str | Path] = (BEDSTONE,), **environment: str
 ) -> Iterator[Listening]:
-    """`bedstone serve --transport http` on a free port, or on the one that is given, ended at the end."""
+    """The one server."""
+    environment = _base_of(arguments) | environment
     port = int(str(arguments[arguments.index("--port") + 1])) if "--port" in arguments else free_port()
     transport = [] if "--transport" in arguments else ["--transport", "http"]
     command: list[str | Path] = [*program, "serve", *transport, "--port", str(port), *map(str, arguments)]
@@ -125,6 +140,18 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def report_missing(what: str, problem: str) -> NoReturn:
+    """Fail in CI, which has everything; skip elsewhere."""
+    stop = pytest.fail if os.environ.get("CI") else pytest.skip
+    stop(f"There is no {what} to test with: {problem}")
+
+
+def _base_of(arguments: Sequence[object]) -> dict[str, str]:
+    from support import balancer, replicas  # noqa: PLC0415 - they start processes, too
+
+    return {} if balancer.chosen is None else replicas.environment(arguments)
 
 
 def _wait_until_healthy(server: Listening) -> None:

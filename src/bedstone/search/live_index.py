@@ -181,6 +181,22 @@ class LiveIndex:
                 self._catch_up()
             return self.applied_seq
 
+    def measure(self) -> int | None:
+        """Return the number of the last searchable change; None if this process neither writes nor searches.
+
+        A process that only reads learns at each search what the writer has done; the last search may be long ago.
+        """
+        if not self._is_writer:
+            if self._retriever is None:
+                return None
+            if self._lock.acquire(blocking=False):
+                try:
+                    if self._rebuild is None:
+                        self._catch_up()
+                finally:
+                    self._lock.release()
+        return self.applied_seq
+
     @property
     def applied_seq(self) -> int:
         """The sequence number of the last change in the index; 0 for one that is not open or damaged."""

@@ -139,9 +139,12 @@ class TaskRunner:
         return task
 
     def task(self, task_id: str) -> Task | None:
-        """Return a task with its current progress."""
+        """Return a task with its current progress; as it was stored, if other servers tell it as well.
+
+        Who asks one server and then another one would otherwise see progress that goes back.
+        """
         task, item = self._store.task(task_id), self._running.get(task_id)
-        if task is not None and item is not None and task.status == "running":
+        if task is not None and item is not None and task.status == "running" and not self._is_shared:
             return replace(task, progress=item.progress.snapshot)
         return self._unrecorded.get(task_id, task)
 

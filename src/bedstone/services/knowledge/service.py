@@ -237,11 +237,12 @@ class KnowledgeBase(Service):
 
     def work(self) -> Work:
         """Return what this process does now, and how far its index is; for the other servers."""
-        last, applied = self._store.last_change(), self._index.applied_seq
+        last, applied = self._store.last_change(), self._index.measure()
         jobs = [*(["vectors"] if self._handler.backfill.is_working else [])]
         jobs += self._folder_syncs.held_folders() if self._folder_syncs is not None else []
         names = [AddFile.from_payload(task.payload).filename for task in self._tasks.running]
-        return Work(applied, max(0, last.seq - applied) if last is not None else 0, tuple(names), tuple(jobs))
+        behind = 0 if last is None or applied is None else max(0, last.seq - applied)
+        return Work(applied or 0, behind, tuple(names), tuple(jobs))
 
     @property
     def max_file_size_mb(self) -> int:
