@@ -8,7 +8,7 @@ VENV_PYTHON := $(BIN)/python$(if $(WINDOWS),.exe)
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test coverage docs bench bench-server bench-search bench-knowledge bench-salesforce bench-pages bench-cluster bench-replicas scale-model soak cluster test-cluster test-balancer bombs conformance outside-clients platforms screenshots animation clean
+.PHONY: help setup run check test coverage docs bench bench-server bench-search bench-knowledge bench-salesforce bench-pages bench-cluster bench-replicas scale-model soak soak-cluster cluster test-cluster test-balancer bombs conformance outside-clients platforms screenshots animation clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,6 +93,10 @@ scale-model: setup  ## Simulate shards, replicas, queues and failures (SEARCH_TI
 
 soak: setup  ## Kill the server repeatedly at random moments (KILLS=60)
 	@PYTHONPATH=tests $(BIN)/python tests/soak/knowledge.py $(if $(KILLS),--kills $(KILLS))
+
+soak-cluster: setup  ## Kill servers, workers, search nodes and the database (KILLS=200 SEARCH=opensearch); needs HAProxy
+	@$(INSTALL) --group cluster
+	@PYTHONPATH=tests $(BIN)/python tests/soak/cluster.py $(if $(KILLS),--kills $(KILLS)) $(if $(SEARCH),--search $(SEARCH))
 
 cluster: setup  ## Run the demo on PostgreSQL, a bucket, a search cluster, two servers and two workers behind HAProxy (WITHOUT=search)
 	@$(if $(findstring search,$(WITHOUT)),,$(INSTALL) --group cluster)

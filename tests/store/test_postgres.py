@@ -20,10 +20,11 @@ from bedstone.search.indexes.vector import VectorIndex
 from bedstone.store.engine import StoreDamaged, StoreUnavailable, StoreVersionMismatch
 from bedstone.store.engines.postgres import PostgresStore
 from bedstone.store.filters import AttributeContains, AttributeHas, AttributeIn, Order
+from bedstone.store.opening import open_store
 from bedstone.store.postgres.address import Address
-from bedstone.store.postgres.connections import Database
+from bedstone.store.postgres.connections import RETRY_SECONDS, WAIT_SECONDS, Database
 from bedstone.store.postgres.schema import MIGRATIONS, migrate, read_version
-from support.postgres import ENCODED_PASSWORD, PASSWORD, PostgresServer
+from support.postgres import ENCODED_PASSWORD, PASSWORD, PostgresServer, postgres_server
 
 Open = Callable[..., PostgresStore]
 
@@ -477,3 +478,28 @@ def test_a_damaged_store_is_told_from_one_that_does_not_answer(postgres: Postgre
     with pytest.raises(StoreDamaged, match='relation "facets" does not exist'):
         store.chunk("a#0")
     store.close()
+
+
+def test_calls_that_wait_for_a_connection_hear_that_the_server_has_gone() -> None:
+    """Many at once, when it goes: none of them waits as long as for connections that are in use."""
+    seconds: list[float] = []
+
+    def read() -> None:
+        begun = time.monotonic()
+        with suppress(StoreUnavailable):
+            store.version()
+        seconds.append(time.monotonic() - begun)
+
+    with postgres_server() as server:
+        store = open_store(server.address())
+        server.stop()
+        threads = [threading.Thread(target=read) for _ in range(30)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert max(seconds) < WAIT_SECONDS / 2
+        server.start()
+        time.sleep(RETRY_SECONDS)
+        store.version()
+        store.close()

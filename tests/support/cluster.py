@@ -3,7 +3,7 @@
 import json
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,11 +79,13 @@ class Cluster:
 
 
 @contextmanager
-def working(folder: Path, log: Path, **environment: str) -> "Iterator[subprocess.Popen[bytes]]":
+def working(
+    folder: Path, log: Path, program: Sequence[str | Path] = (BEDSTONE,), **environment: str
+) -> "Iterator[subprocess.Popen[bytes]]":
     """`bedstone work`, ended at the end."""
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [BEDSTONE, "work", "--data-dir", folder],
+            [*program, "work", "--data-dir", folder],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

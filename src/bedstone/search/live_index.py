@@ -110,6 +110,7 @@ class LiveIndex:
             if self._is_writer:
                 self._close()
                 self._is_writer = self._owns_vectors = False
+                self._unwritten, self._write_at = None, 0.0
 
     def search(self, request: SearchRequest) -> SearchResponse:
         """Search every change that this process can see; from what is there while the index is rebuilt."""

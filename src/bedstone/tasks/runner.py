@@ -308,7 +308,8 @@ class TaskRunner:
                     self._reported = None
             except Exception as error:  # noqa: BLE001 - the next tick may succeed
                 self._report(error)
-                wait = min(wait * 2, MAX_TICK_WAIT)
+                # What runs here must be held again before another process finds that its holder is gone.
+                wait = TICK_SECONDS if self._running else min(wait * 2, MAX_TICK_WAIT)
 
     def _report(self, error: Exception) -> None:
         """Log a failure once, not at each attempt; the machine's in one line."""

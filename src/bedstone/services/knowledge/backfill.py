@@ -8,7 +8,7 @@ from bedstone.records import Document
 from bedstone.search.live_index import LiveIndex
 from bedstone.services.knowledge.records import FileDocument
 from bedstone.services.knowledge.sharing import holding
-from bedstone.store.engine import Store
+from bedstone.store.engine import Store, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +28,7 @@ class Backfill:
         self._requested.set()  # check once at the start
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._reported: str | None = None  # why the store did not answer, as it was logged
 
     @property
     def is_working(self) -> bool:
@@ -60,9 +61,19 @@ class Backfill:
                         self._embed_all()
                     else:
                         self._requested.set()  # look again when the other process is done
+                self._reported = None
+            except StoreUnavailable as error:
+                self._report(error.message)
+                self._requested.set()
             except Exception:  # the model may answer at the next check
                 logger.exception("Cannot embed documents", extra={"action": "vectors_failed"})
                 self._requested.set()
+
+    def _report(self, message: str) -> None:
+        """Log once that the store does not answer, not at each check."""
+        if message != self._reported:
+            logger.warning("Missing vectors wait: %s", message, extra={"action": "vectors_wait"})
+        self._reported = message
 
     def _embed_all(self) -> None:
         self._index.vectors_discarded = False

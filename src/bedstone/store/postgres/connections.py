@@ -166,15 +166,18 @@ class Database:
     def _lend(self) -> Connection[Row]:
         if self._pool.closed:
             raise StoreUnavailable(CLOSED)
-        self._check_reachable()
-        try:
-            return self._pool.getconn()
-        except PoolTimeout as error:
-            self._probe()
-            reason = f"all {MAX_CONNECTIONS} connections of this process are in use"
-            raise unavailable(self.address.place, reason) from error
-        except psycopg.Error as error:
-            raise unavailable(self.address.place, error) from error
+        deadline = time.monotonic() + WAIT_SECONDS
+        while True:
+            self._check_reachable()
+            try:
+                return self._pool.getconn(RETRY_SECONDS)  # a pool that could not connect tries again when it is asked
+            except PoolTimeout as error:
+                self._probe_if_due()
+                if time.monotonic() >= deadline:
+                    reason = f"all {MAX_CONNECTIONS} connections of this process are in use"
+                    raise unavailable(self.address.place, reason) from error
+            except psycopg.Error as error:
+                raise unavailable(self.address.place, error) from error
 
     def _check_reachable(self) -> None:
         """While the server does not answer, fail at once; one caller a second finds out whether it is back."""
@@ -183,6 +186,13 @@ class Database:
                 return
             if time.monotonic() < self._retry_at:
                 raise StoreUnavailable(self._reason)
+        self._probe_if_due()
+
+    def _probe_if_due(self) -> None:
+        """Find out whether the server answers, unless another call did so a moment ago."""
+        with self._state:
+            if time.monotonic() < self._retry_at:
+                return
             self._retry_at = time.monotonic() + RETRY_SECONDS
         self._probe()
 
