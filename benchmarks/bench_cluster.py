@@ -95,16 +95,16 @@ def cpu_seconds(process: int) -> float:
 
 @dataclass(frozen=True)
 class Bench:
-    """What is compared, by name; `programs` are the numbers of the processes that work for all of them."""
+    """What is compared, by name; `programs` are the numbers of the processes that work for each."""
 
     places: Mapping[str, Deployment]
-    programs: Sequence[int]
+    programs: Mapping[str, Sequence[int]]
     questions: Sequence[Question]
     model: MiniLm
 
     def meter(self, name: str) -> Meter:
-        """Start to measure; the embedded engine needs no other program."""
-        return Meter(() if name == "embedded" else self.programs)
+        """Start to measure one of them."""
+        return Meter(self.programs[name])
 
     def measure_indexing(self) -> None:
         heading("", "chunks", "own CPU s", "other CPU s", "wait s")
@@ -219,28 +219,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=100_000, help="number of chunks")
     parser.add_argument("--shards", type=int, default=1)
+    parser.add_argument("--without-cluster", action="store_true", help="leave out the search cluster")
     options = parser.parse_args()
     model = MiniLm()
     with tempfile.TemporaryDirectory(prefix="bedstone-bench-") as folder, ExitStack() as stack:
         work = Path(folder)
         chunks, vectors, questions = read_material(work, model)
         postgres = stack.enter_context(postgres_server(DURABLE))
-        nodes = stack.enter_context(search_cluster(java_options=LONG_RUN))
-        programs = [postgres.process_id, *(node.process.pid for node in nodes.nodes if node.process)]
-        heading("store", "own CPU s", "other CPU s", "wait s")
+        heading("store", "own CPU s", "PostgreSQL, CPU s", "wait s")
         stores: dict[str, Store] = {}
         for name in ("SQLite", "PostgreSQL"):
-            meter = Meter(programs)
+            meter = Meter([postgres.process_id])
             new = SqliteStore(work / "store.sqlite") if name == "SQLite" else PostgresStore.open(postgres.address())
             stores[name] = stack.enter_context(closing(fill_store(new, options.size, chunks, vectors)))
             row(name, *(f"{part / 1000:.1f}" for part in meter.read(1)))
         sqlite, shared = stores["SQLite"], stores["PostgreSQL"]
-        settings = OpenSearchSettings(hosts=nodes.addresses, shards=options.shards)
+        own = "PostgreSQL, own index"
         indexes: dict[str, tuple[Store, SearchIndex]] = {
             "embedded": (sqlite, HybridIndex.open(sqlite, work / "embedded", model)),
-            "PostgreSQL, own index": (shared, HybridIndex.open(shared, work / "local", model)),
-            "PostgreSQL, search cluster": (shared, OpenSearchIndex.open(shared, None, model, settings=settings)),
+            own: (shared, HybridIndex.open(shared, work / "local", model)),
         }
+        programs = {"embedded": [], own: [postgres.process_id]}
+        if not options.without_cluster:
+            name = "PostgreSQL, search cluster"
+            nodes = stack.enter_context(search_cluster(java_options=LONG_RUN))
+            settings = OpenSearchSettings(hosts=nodes.addresses, shards=options.shards)
+            indexes[name] = (shared, OpenSearchIndex.open(shared, None, model, settings=settings))
+            programs[name] = [postgres.process_id, *(node.process.pid for node in nodes.nodes if node.process)]
         places = {
             name: Deployment(
                 store, stack.enter_context(closing(index)), Retriever(store, index, QueryEmbedder(lambda: model))

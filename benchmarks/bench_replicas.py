@@ -62,7 +62,7 @@ def measure_reading(postgres: PostgresServer, folder: Path, files: Sequence[Path
         with new_cluster(postgres, folder, f"reading_{count}") as (cluster, store):
             server = cluster.server(*ANSWERS)
             workers = [cluster.worker().pid for _ in range(count)]
-            wait_for(lambda: len(cluster.status()["processes"]) > count, seconds=120)  # noqa: B023 - called at once
+            wait_for(lambda: len(cluster.status()["servers"]) > count, seconds=120)  # noqa: B023 - called at once
             meters = measure({"workers": workers, "server": [server.process.pid], "postgres": [postgres.process_id]})
             started = time.monotonic()
             add_all(server, store, files)
@@ -90,7 +90,8 @@ def measure_answers(postgres: PostgresServer, folder: Path, files: Sequence[Path
         )
         for count in SERVERS:
             chosen = servers[:count]
-            site = stack.enter_context(haproxy([server.port for server in chosen]))
+            ports = [server.port for server in chosen]
+            site = stack.enter_context(haproxy((ports * 2)[:2]))  # the configuration has two servers
             entry = Listening(chosen[0].process, int(site.rpartition(":")[2]), chosen[0].log)
             ask(entry, queries, SECONDS / 4)  # to warm up
             meters = measure({"servers": [server.process.pid for server in chosen], "postgres": [postgres.process_id]})
