@@ -56,11 +56,13 @@ class Connected:
     answers: IO[bytes]
 
 
-@pytest.fixture(params=["pipes", "sockets"])  # sockets: as clients on Node.js connect
+@pytest.fixture(params=["pipes", "pipes that do not block", "sockets"])  # sockets: as clients on Node.js connect
 def connected(request: pytest.FixtureRequest, kb_file: Path) -> Iterator[Connected]:
     command: list[str | Path] = [*COMMAND, kb_file]
-    if request.param == "pipes":
+    if request.param != "sockets":
         (theirs_in, ours_in), (ours_out, theirs_out) = os.pipe(), os.pipe()
+        os.set_blocking(theirs_in, request.param == "pipes")
+        os.set_blocking(theirs_out, request.param == "pipes")
     else:
         (theirs_in, ours_in), (ours_out, theirs_out) = (
             (near.detach(), far.detach()) for near, far in (socket.socketpair(), socket.socketpair())

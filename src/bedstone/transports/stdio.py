@@ -9,6 +9,7 @@ than the rest of a small call.
 import asyncio
 import json
 import os
+import select
 import socket
 import stat
 import sys
@@ -187,10 +188,16 @@ class Output:
     def _write_waiting(self) -> None:
         while (data := self._waiting.get()) is not None and not self._is_broken:
             with self._noticing_break():
-                rest = memoryview(data)
-                while rest:
-                    rest = rest[os.write(self._descriptor, rest) :]
+                self._write(data)
             self._count(-len(data))
+
+    def _write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[os.write(self._descriptor, rest) :]
+            except BlockingIOError:  # who started the server wants it so
+                select.select([], [self._descriptor], [])
 
     def _count(self, change: int) -> None:
         with self._lock:
