@@ -78,6 +78,7 @@ def test_what_is_put_comes_back_whole(store: Store) -> None:
     store.put([(document("b"), chunks("b", 2, language="go")), (document("a"), chunks("a", 1))])
     assert store.document("b") == document("b")
     assert store.document("c") is None
+    assert store.documents_by_id(["b", "c", "b"]) == {"b": document("b")}
     assert [item.id for item in store.documents()] == ["a", "b"]
     assert [item.id for item in store.documents(offset=1, limit=1)] == ["b"]
     assert store.digests() == {"a": "1", "b": "1"}

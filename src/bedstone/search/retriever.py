@@ -284,8 +284,11 @@ class Retriever:
         query = QueryTerms(matcher.terms, self.index.chunk_count, self.index.document_frequency, matcher.characters)
         min_similarity = self._embedding.min_similarity
         drafts, scores = [], []
-        for candidate, head, chunk, plain in self._read(page):
-            document = self._store.document(head.document_id) if self._profile.has_documents else None
+        read = list(self._read(page))
+        names = {head.document_id for _, head, _, _ in read} if self._profile.has_documents else ()
+        documents = self._store.documents_by_id(names) if names else {}
+        for candidate, head, chunk, plain in read:
+            document = documents.get(head.document_id)
             if document is None and self._profile.has_documents:  # deleted in the meantime
                 continue
             title = document.title if document is not None else ""

@@ -90,6 +90,9 @@ class Store(Protocol):
     def document(self, document_id: str) -> Document | None:
         """Return one document."""
 
+    def documents_by_id(self, document_ids: Collection[str]) -> dict[str, Document]:
+        """Return the documents that exist."""
+
     def documents(
         self,
         conditions: Sequence[Condition] = (),

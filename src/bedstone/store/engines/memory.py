@@ -113,6 +113,9 @@ class MemoryStore:
     def document(self, document_id: str) -> Document | None:
         return self._documents.get(document_id)
 
+    def documents_by_id(self, document_ids: Collection[str]) -> dict[str, Document]:
+        return {name: document for name in document_ids if (document := self.document(name))}
+
     def documents(
         self,
         conditions: Sequence[Condition] = (),

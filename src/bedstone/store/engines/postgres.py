@@ -1,6 +1,6 @@
 """The store in a PostgreSQL schema: for several servers, and for bases that one machine does not hold."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Self
 
 from psycopg import Cursor
@@ -119,6 +119,10 @@ class PostgresStore(TaskTable):
     def document(self, document_id: str) -> Document | None:
         rows = self._read(f"SELECT {DOCUMENT_COLUMNS} FROM document WHERE id = %s", document_id)
         return _document(rows[0]) if rows else None
+
+    def documents_by_id(self, document_ids: Collection[str]) -> dict[str, Document]:
+        query = f"SELECT {DOCUMENT_COLUMNS} FROM document WHERE id = ANY(%s::text[])"
+        return {row[0]: _document(row) for row in self._read(query, list(document_ids))}
 
     def documents(
         self,

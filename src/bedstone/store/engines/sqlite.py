@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -142,6 +142,10 @@ class SqliteStore(SqliteTasks):
     def document(self, document_id: str) -> Document | None:
         rows = self._read(f"SELECT {DOCUMENT_COLUMNS} FROM document WHERE id = ?", document_id)
         return decode_document(rows[0]) if rows else None
+
+    def documents_by_id(self, document_ids: Collection[str]) -> dict[str, Document]:
+        query = f"SELECT {DOCUMENT_COLUMNS} FROM document WHERE id IN ({', '.join('?' * len(document_ids))})"
+        return {row[0]: decode_document(row) for row in self._read(query, *document_ids)}
 
     def documents(
         self,
