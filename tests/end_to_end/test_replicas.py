@@ -279,6 +279,24 @@ def test_what_a_killed_worker_did_is_done_by_another_one(cluster: Cluster, tmp_p
     wait_for(lambda: len(cluster.status()["servers"]) == 2)
 
 
+def test_a_watched_folder_is_looked_at_again_from_any_server(cluster: Cluster, tmp_path: Path) -> None:
+    watched = tmp_path / "watched"
+    write(watched, "0.txt", "subject0w " * 20)
+    servers = [cluster.server("--toolsets", "knowledge", BEDSTONE_STORAGE__WATCH=str(watched)) for _ in range(2)]
+    browser = log_in(servers[0])
+
+    def show(text: str) -> bool:
+        pages = [server.request("GET", "/activity", headers=browser)[1].decode() for server in servers]
+        return all(text in page for page in pages)
+
+    wait_for(lambda: show("1 added"))
+    (holder,) = wait_for(lambda: [item for item in cluster.status()["servers"] if item["jobs"]])
+    other = next(server for server in servers if server.process.pid != holder["process"])
+    body = urlencode({"csrf": form_token(other, browser)}).encode()
+    assert other.request("POST", "/activity/sync/knowledge", body, browser | FORM)[0] == 303
+    wait_for(lambda: show("Nothing changed"))
+
+
 def test_progress_is_the_same_at_every_server(cluster: Cluster, tmp_path: Path) -> None:
     """Who asks one server and then another one never sees it go back."""
     servers = [cluster.server("--toolsets", "knowledge", "--role", role) for role in ("all", "answers")]

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -27,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 PREFIX = "watch:"
 DEVICE_PREFIX = "watch-device:"
+ASKED_PREFIX = "watch-asked:"  # by another process than the one that keeps the folder in sync
+RESULT_PREFIX = "watch-result:"  # of the last sync, for other processes
 SEPARATOR = "|"
 PENDING = ""  # the signature of a file that is being read
 DEBOUNCE_MILLISECONDS = 400  # a program writes a file in several steps
@@ -197,9 +200,9 @@ class FolderSync:
                 is_due = is_due or bool(found)
                 if stop.is_set():
                     return
-                is_wanted = self._asked.is_set() or (is_due and time.monotonic() >= retry_at)
+                is_wanted = self._is_asked() or (is_due and time.monotonic() >= retry_at)
                 if is_wanted and self._take_lock():
-                    self._asked.clear()
+                    self._take_request()
                     is_due = not self._sync_and_report(on_report)
                     retry_at = time.monotonic() + RETRY_SECONDS if is_due else 0.0
         finally:
@@ -215,12 +218,29 @@ class FolderSync:
         return is_taken
 
     def look_now(self) -> None:
-        """Let `run` sync at its next look at the folder, within a second."""
+        """Let `run` sync at its next look at the folder, within a second: here, or in the process with the lock."""
         self._asked.set()
+        if self._is_elsewhere:
+            self._store.set_value(f"{ASKED_PREFIX}{self.name}", str(time.time()))
+
+    def _is_asked(self) -> bool:
+        if self._asked.is_set():
+            return True
+        try:
+            return self.lock.is_held and self._store.get_value(f"{ASKED_PREFIX}{self.name}") is not None
+        except StoreUnavailable:
+            return False
+
+    def _take_request(self) -> None:
+        self._asked.clear()
+        with suppress(StoreUnavailable):  # it is asked again then
+            if self._store.get_value(f"{ASKED_PREFIX}{self.name}") is not None:
+                self._store.delete_value(f"{ASKED_PREFIX}{self.name}")
 
     def facts(self) -> SyncFacts:
-        """Return how the last sync went."""
-        facts = self.record.facts(
+        """Return how the last sync went, here or in the process that keeps the folder in sync."""
+        record = self._read_result() if self._is_elsewhere else self.record
+        facts = record.facts(
             "Watched folder",
             storable(str(self._folder)),
             name=self.name,
@@ -243,8 +263,23 @@ class FolderSync:
         except Exception:  # the next sync may succeed
             logger.exception("Cannot sync %s", self._folder, extra={"action": "watch_failed"})
         else:
+            self._save_result()
             return not report.delayed
+        self._save_result()
         return False
+
+    def _save_result(self) -> None:
+        record = self.record
+        result = [record.succeeded_at, record.failed_at, record.result, record.problem]
+        with suppress(StoreUnavailable):  # others show the one before
+            self._store.set_value(f"{RESULT_PREFIX}{self.name}", json.dumps(result))
+
+    def _read_result(self) -> RunRecord:
+        try:
+            saved = self._store.get_value(f"{RESULT_PREFIX}{self.name}")
+        except StoreUnavailable:
+            saved = None
+        return RunRecord(*json.loads(saved)) if saved else RunRecord()
 
     def _scan(self) -> tuple[dict[str, str], list[str]]:
         """Return supported files with their signatures, and folders that cannot be read.

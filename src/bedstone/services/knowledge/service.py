@@ -212,7 +212,7 @@ class KnowledgeBase(Service):
     async def sync_now(self, name: str) -> None:
         """Look at a watched folder soon."""
         if self._folder_syncs is not None:
-            self._folder_syncs.look_now(name)
+            await to_thread.run_sync(self._folder_syncs.look_now, name)
 
     def close(self) -> None:
         """Stop, and close all files; blocks."""
