@@ -22,6 +22,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.request import urlopen
+from xml.etree import ElementTree
 
 import pytest
 
@@ -40,7 +41,7 @@ RUNNER = "org.codelibs.opensearch.runner.OpenSearchRunner"
 # The others bring analysis and scripts, which the index does not use.
 MODULES = "org.opensearch.transport.Netty4ModulePlugin,org.opensearch.index.reindex.ReindexModulePlugin"
 PLUGINS = "org.opensearch.knn.plugin.KNNPlugin"
-CENTRAL = "https://repo.maven.apache.org/maven2"
+POM = "org/apache/maven/model/pom-4.0.0.xml"  # what every project inherits, in Maven itself
 # The plugin, what the runner depends on, and a module that the plugin links to: lines of sha256sum.
 ARCHIVES = Path(__file__).with_suffix(".sha256")
 FETCHERS = 8
@@ -260,12 +261,13 @@ def fetch() -> None:
     library = CACHE / "lib"
     if library.exists():
         return
+    repository = find_repository()
     CACHE.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(dir=CACHE))
     lines = [line.split() for line in ARCHIVES.read_text().splitlines()]
     try:
         with ThreadPoolExecutor(FETCHERS) as fetchers:
-            for archive in fetchers.map(lambda line: _download(line[1], line[0], draft), lines):
+            for archive in fetchers.map(lambda line: _download(f"{repository}/{line[1]}", line[0], draft), lines):
                 if archive.suffix == ".zip":
                     _unpack(archive, draft)
         with suppress(OSError):  # another process may have been faster
@@ -276,13 +278,25 @@ def fetch() -> None:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _download(path: str, digest: str, folder: Path) -> Path:
-    with urlopen(f"{CENTRAL}/{path}", timeout=FETCH_SECONDS) as response:
+def find_repository() -> str:
+    """Return the address of a Maven repository: MAVEN_REPOSITORY, or the one that an installed Maven uses."""
+    if address := os.environ.get("MAVEN_REPOSITORY"):
+        return address.rstrip("/")
+    program = shutil.which("mvn")
+    for jar in Path(program).resolve().parents[1].glob("lib/maven-model-builder-*.jar") if program else ():
+        with zipfile.ZipFile(jar) as archive:
+            if address := ElementTree.fromstring(archive.read(POM)).findtext(".//{*}repository/{*}url"):
+                return address.rstrip("/")
+    pytest.skip("There is no search cluster to test with: install Maven, or set MAVEN_REPOSITORY to a repository")
+
+
+def _download(address: str, digest: str, folder: Path) -> Path:
+    with urlopen(address, timeout=FETCH_SECONDS) as response:
         content = response.read()
     found = sha256(content).hexdigest()
     if found != digest:
-        pytest.fail(f"{CENTRAL}/{path} has the SHA-256 {found}, not {digest}")
-    file = folder / Path(path).name
+        pytest.fail(f"{address} has the SHA-256 {found}, not {digest}")
+    file = folder / Path(address).name
     file.write_bytes(content)
     return file
 
