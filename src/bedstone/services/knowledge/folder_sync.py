@@ -233,7 +233,7 @@ class FolderSync:
 
     def _take_request(self) -> None:
         self._asked.clear()
-        with suppress(StoreUnavailable):  # it is asked again then
+        with suppress(BedstoneError):  # it is asked again then
             if self._store.get_value(f"{ASKED_PREFIX}{self.name}") is not None:
                 self._store.delete_value(f"{ASKED_PREFIX}{self.name}")
 
@@ -263,16 +263,19 @@ class FolderSync:
         except Exception:  # the next sync may succeed
             logger.exception("Cannot sync %s", self._folder, extra={"action": "watch_failed"})
         else:
-            self._save_result()
             return not report.delayed
-        self._save_result()
+        finally:
+            self._save_result()
         return False
 
     def _save_result(self) -> None:
+        """Let other processes show how the last sync went; where that fails, they show the one before."""
         record = self.record
         result = [record.succeeded_at, record.failed_at, record.result, record.problem]
-        with suppress(StoreUnavailable):  # others show the one before
+        try:
             self._store.set_value(f"{RESULT_PREFIX}{self.name}", json.dumps(result))
+        except Exception as error:  # noqa: BLE001 - the store fails, or was closed because the process ends
+            logger.debug("Cannot keep how the sync of %s went: %s", self._folder, error)
 
     def _read_result(self) -> RunRecord:
         try:
